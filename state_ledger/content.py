@@ -1,0 +1,112 @@
+"""Stored message content <-> what a person reads.
+
+Content is plain text, or a NUL byte followed by `json:` and a JSON value, usually a list of parts
+(accounting rule 16). SQLite's own string functions stop at the NUL, so decoding is done here.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+PREFIX = "\x00json:"
+"""What structured content begins with."""
+
+Part = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """Content as a person reads it.
+
+    text: parts joined by blank lines, an image as a placeholder with type and size; never a NUL
+        from the prefix, never an exception whatever was stored.
+    parts: the decoded parts of structured content, None for plain text.
+    problem: a sentence when something is wrong with what is stored (broken JSON, bad UTF-8).
+    """
+
+    text: str
+    parts: list[Part] | None = None
+    problem: str | None = field(default=None)
+
+
+def decode(value: object) -> Decoded:
+    """Decodes one stored value: text, bytes that were meant as text, NULL, or a stray number."""
+    if value is None:
+        return Decoded("")
+    problem = None
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        raw = bytes(value)
+        try:
+            stored = raw.decode("utf-8")
+        except UnicodeDecodeError:
+            stored = raw.decode("utf-8", "replace")
+            problem = "The stored text is not valid UTF-8; unreadable bytes are shown as �."
+    else:
+        stored = value if isinstance(value, str) else str(value)
+    if not stored.startswith(PREFIX):
+        return Decoded(stored, None, problem)
+    body = stored[len(PREFIX) :]
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError):
+        return Decoded(body, None, problem or "The structured content is not valid JSON; it is shown raw.")
+    parts = content if isinstance(content, list) else [content]
+    return Decoded("\n\n".join(filter(None, map(_part_text, parts))), [_as_part(p) for p in parts], problem)
+
+
+def encode(value: object) -> str | None:
+    """What is stored for a message's content: text as it is, a list or dict behind the prefix."""
+    if value is None or isinstance(value, str):
+        return value
+    return PREFIX + json.dumps(value)
+
+
+def _as_part(part: object) -> Part:
+    return part if isinstance(part, dict) else {"type": "text", "text": _plain(part)}
+
+
+def _part_text(part: object) -> str:
+    if not isinstance(part, dict):
+        return _plain(part)
+    kind = str(part.get("type", ""))
+    for key in ("text", "input_text", "output_text", "refusal"):
+        if isinstance(part.get(key), str):
+            return str(part[key])
+    if "image" in kind:
+        return _image_text(part)
+    if "content" in part and isinstance(part["content"], (str, list)):
+        inner = part["content"]
+        return inner if isinstance(inner, str) else "\n\n".join(filter(None, map(_part_text, inner)))
+    return f"[{kind}]" if kind else json.dumps(part, ensure_ascii=False)
+
+
+def _image_text(part: Part) -> str:
+    """A placeholder with type and size, for instance `[image: image/png, 2,048 bytes]`."""
+    source: Any = part.get("image_url", part.get("source", part.get("image", "")))
+    if isinstance(source, dict):
+        media = source.get("media_type")
+        data = source.get("url", source.get("data", ""))
+        if isinstance(media, str) and isinstance(data, str) and not data.startswith(("data:", "http")):
+            return f"[image: {media}, {_base64_size(data):,} bytes]"
+        source = data
+    if isinstance(source, str) and source.startswith("data:"):
+        head, _, data = source[5:].partition(",")
+        return f"[image: {head.split(';')[0] or 'unknown type'}, {_base64_size(data):,} bytes]"
+    if isinstance(source, str) and source:
+        return f"[image: {source}]"
+    return "[image]"
+
+
+def _base64_size(data: str) -> int:
+    try:
+        return len(base64.b64decode(data, validate=False))
+    except (binascii.Error, ValueError):
+        return len(data) * 3 // 4
+
+
+def _plain(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,100 @@
+"""The semantic layer: TEMP views between a store and everything that shows it.
+
+`install` makes them on one connection, from the columns that are really there. They are the only
+place where the accounting rules live; pages, canned queries and people's own SQL read nothing else.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Protocol
+
+from state_ledger.ledger import apportion, audit, functions, messages, sessions, usage
+from state_ledger.ledger.days import server_zone
+from state_ledger.shape import Shape
+from state_ledger.sqlite import Connection
+
+__all__ = ["LedgerSettings", "install", "view_statements"]
+
+
+class LedgerSettings(Protocol):
+    """What the layer needs of the settings."""
+
+    @property
+    def zone_name(self) -> str: ...
+
+    @property
+    def max_cost_per_1000_tokens(self) -> float: ...
+
+
+def install(
+    connection: Connection,
+    *,
+    shape: Shape | None = None,
+    profile: str = "default",
+    settings: LedgerSettings | None = None,
+) -> Shape:
+    """Makes the SQL functions and the TEMP views on a connection; returns the file's shape.
+
+    Works on `mode=ro` and immutable connections and reads no data. Call it before `query_only` and
+    an authorizer are set. Full-text tables whose tokenizer or module is missing here are shadowed
+    by an ordinary TEMP view of their columns, so that nothing that lists tables fails on them. On a
+    database that is not a store nothing is made.
+    """
+    shape = Shape.read(connection) if shape is None else shape
+    if not shape.is_store:
+        return shape
+    functions.register(connection, settings.zone_name if settings else server_zone())
+    bound = settings.max_cost_per_1000_tokens if settings else 1.0
+    shadows = tuple(sorted(name for name, why in shape.unreadable.items() if why.startswith("no such")))
+    connection.executescript(_script(_Frozen(shape), shadows, profile, bound))
+    return shape
+
+
+class _Frozen:
+    """A shape as a cache key: equal where the views would be equal."""
+
+    def __init__(self, shape: Shape) -> None:
+        self.shape = shape
+        self.key = shape.key
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Frozen) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
+@lru_cache(maxsize=64)
+def _script(frozen: _Frozen, shadows: tuple[str, ...], profile: str, bound: float) -> str:
+    statements = [_shadow(name, frozen.shape) for name in shadows]
+    statements += [
+        f"CREATE TEMP VIEW IF NOT EXISTS {name} AS {select}"
+        for name, select in view_statements(frozen.shape, profile=profile, max_cost_per_1000_tokens=bound)
+    ]
+    return "BEGIN;\n" + ";\n".join(statements) + ";\nCOMMIT;"
+
+
+def view_statements(
+    shape: Shape, *, profile: str = "default", max_cost_per_1000_tokens: float = 1.0
+) -> list[tuple[str, str]]:
+    """Every view as (name, SELECT), in the order in which they build on each other."""
+    return [
+        *usage.views(shape, profile=profile, max_cost_per_1000_tokens=max_cost_per_1000_tokens),
+        *apportion.views(shape),
+        *sessions.views(shape, profile=profile),
+        *messages.views(shape),
+        *audit.views(shape, max_cost_per_1000_tokens=max_cost_per_1000_tokens),
+    ]
+
+
+def _shadow(name: str, shape: Shape) -> str:
+    """An empty TEMP view in the place of a virtual table that cannot be used here."""
+    quoted = name.replace('"', '""')
+    columns = [
+        part.strip().split()[0].strip("\"'`[]")
+        for part in shape.virtual[name].partition("(")[2].rpartition(")")[0].split(",")
+        if part.strip() and "=" not in part
+    ] or ["content"]
+    listed = ", ".join(f'NULL AS "{column}"' for column in dict.fromkeys(columns))
+    return f'CREATE TEMP VIEW IF NOT EXISTS "{quoted}" AS SELECT {listed} WHERE 0'

@@ -1,0 +1,66 @@
+"""`ledger_time`: usage spread over 15-minute buckets under each day rule (accounting rules 20 and 21)."""
+
+from __future__ import annotations
+
+from state_ledger.ledger.columns import LAST_MILLISECOND, bucket, first_and_last, seconds
+from state_ledger.shape import Shape
+
+DAY_RULES = ("activity", "started", "last_seen")
+"""`activity`: in proportion to the session's messages, an estimate, since a store keeps lifetime
+counters and not calls; `started`: all on the day the session began; `last_seen`: all on the day of
+the last call."""
+
+WHOLE = ("session_id", "source", "profile", "model", "canonical_model", "billing_provider", "billing_base_url",
+         "billing_mode", "task", "attribution", "legacy", "basis", "partial")  # fmt: skip
+SPREAD = ("api_call_count", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens",
+          "reasoning_tokens", "prompt_tokens", "fresh_tokens", "processed_tokens", "cost_usd", "actual_usd",
+          "estimated_usd", "included_calls", "unknown_calls", "unknown_tokens")  # fmt: skip
+
+
+def views(shape: Shape) -> list[tuple[str, str]]:
+    """The view of usage in time as (name, SELECT)."""
+    return [("ledger_time", " UNION ALL ".join([_by_activity(), *map(_at_once, DAY_RULES[1:])]))]
+
+
+def _by_activity() -> str:
+    """One row per usage row and bucket in which its session has messages.
+
+    The histogram of a session is read through the index on messages(session_id, timestamp), for that
+    session alone: a period that is bounded by `first_bucket` and `last_bucket` never reads the
+    messages of sessions outside it.
+    """
+    of_session = (
+        "FROM main.messages AS m WHERE m.session_id = u.session_id"
+        f" AND m.timestamp BETWEEN 1 AND {LAST_MILLISECOND}"
+    )
+    histogram = (
+        f"(SELECT json_group_object(b, part) FROM (SELECT {bucket(seconds('m.timestamp'))} AS b,"
+        f" count(*) * 1.0 / sum(count(*)) OVER () AS part {of_session} GROUP BY 1))"
+    )
+    otherwise = "u.last_seen, u.started_at, u.first_seen"
+    fallback = f"json_object(coalesce({bucket(f'coalesce({otherwise})')}, ''), 1.0)"
+    first, last = first_and_last("u.session_id")
+    return (
+        f"SELECT {', '.join(f'u.{name} AS {name}' for name in WHOLE)}, 'activity' AS day_rule,"
+        " CASE WHEN h.key <> '' THEN CAST(h.key AS INTEGER) END AS bucket,"
+        f" {bucket(f'coalesce({first}, {otherwise})')} AS first_bucket,"
+        f" {bucket(f'coalesce({last}, {otherwise})')} AS last_bucket,"
+        " h.value AS share,"
+        + ", ".join(f" u.{name} * h.value AS {name}" for name in SPREAD)
+        + " FROM ledger_usage AS u"
+        f" CROSS JOIN json_each(coalesce(nullif({histogram}, '{{}}'), {fallback})) AS h"
+    )
+
+
+def _at_once(day_rule: str) -> str:
+    moment = {
+        "started": "coalesce(u.started_at, u.first_seen, u.last_seen)",
+        "last_seen": "coalesce(u.last_seen, u.started_at, u.first_seen)",
+    }[day_rule]
+    whole = ", ".join(f"u.{name} AS {name}" for name in WHOLE)
+    spread = ", ".join(f"u.{name} * 1.0 AS {name}" for name in SPREAD)
+    at = bucket(moment)
+    return (
+        f"SELECT {whole}, '{day_rule}' AS day_rule, {at} AS bucket, {at} AS first_bucket, {at} AS last_bucket,"
+        f" 1.0 AS share, {spread} FROM ledger_usage AS u"
+    )

@@ -1,0 +1,112 @@
+"""What is not in the total and why: rows set aside, and figures of a store that disagree (rules 5, 8, 9)."""
+
+from __future__ import annotations
+
+from state_ledger.ledger.columns import LAST_MILLISECOND, LAST_SECOND, column
+from state_ledger.ledger.usage import COUNTERS, ROUNDING, TOKENS, implausible
+from state_ledger.shape import Shape
+
+CUMULATIVE_UNTIL = 1774483200
+"""2026-03-26 UTC: until then gateway sessions added running totals on every message."""
+
+CACHE_IN_INPUT_UNTIL = 1773705600
+"""2026-03-17 UTC: until then cached tokens were counted in `input_tokens` and cache figures stayed 0."""
+
+GATEWAYS = ("telegram", "discord", "whatsapp", "slack", "signal", "matrix", "mattermost", "email", "sms")
+
+
+def views(shape: Shape, *, max_cost_per_1000_tokens: float) -> list[tuple[str, str]]:
+    """The audit views as (name, SELECT)."""
+    bound = repr(float(max_cost_per_1000_tokens))
+    return [
+        ("ledger_set_aside", _set_aside(bound)),
+        ("ledger_discrepancies", " UNION ALL ".join(_discrepancies(shape))),
+    ]
+
+
+def _set_aside(bound: str) -> str:
+    """Rows that cannot be true, with the reason; they are in no sum.
+
+    Columns: source_table, session_id, model, task, reason, cost_usd (what the row claims), tokens.
+    """
+    tokens = "(" + " + ".join(f"max(coalesce(r.{name}, 0), 0)" for name in TOKENS) + ")"
+    cost = "max(coalesce(r.estimated_cost_usd, 0), coalesce(r.actual_cost_usd, 0))"
+    claimed = "max(coalesce({0}.estimated_cost_usd, 0), coalesce({0}.actual_cost_usd, 0))"
+    return (
+        "SELECT u.source_table AS source_table, u.session_id AS session_id, u.model AS model, u.task AS task,"
+        f" u.problem AS reason, {claimed.format('u')} AS claimed_usd FROM ledger_usage_rows AS u"
+        " WHERE u.problem IS NOT NULL"
+        " UNION ALL SELECT 'sessions', s.session_id, NULL, NULL, s.problem,"
+        f" {claimed.format('s')} FROM ledger_session_rows AS s WHERE s.problem IS NOT NULL"
+        f" UNION ALL SELECT 'sessions', r.session_id, NULL, NULL, 'cost above {bound} dollars per 1,000 tokens',"
+        f" {cost} FROM ledger_session_rest AS r WHERE {implausible(cost, tokens, bound)}"
+    )
+
+
+def _discrepancies(shape: Shape) -> list[str]:
+    """Figures that disagree or are known to have been miscounted; reported, never corrected silently.
+
+    Columns: kind, session_id, figure (a column's name or NULL), session_value, usage_value, difference.
+    """
+    arms = []
+    for name in COUNTERS:
+        arms.append(
+            f"SELECT 'usage rows exceed the session' AS kind, r.session_id AS session_id, '{name}' AS figure,"
+            f" r.own_{name} AS session_value, r.own_{name} - r.{name} AS usage_value, r.{name} AS difference"
+            f" FROM ledger_session_rest AS r WHERE r.{name} < 0"
+        )
+    for name in ("estimated_cost_usd", "actual_cost_usd"):
+        arms.append(
+            f"SELECT 'usage rows exceed the session', r.session_id, '{name}', r.own_{name}, r.own_{name} - r.{name},"
+            f" r.{name} FROM ledger_session_rest AS r WHERE r.{name} < -{ROUNDING} * (r.own_{name} - r.{name})"
+        )
+    arms.append(
+        "SELECT 'usage row without a session', u.session_id, 'cost_usd', NULL, u.cost_usd, u.cost_usd"
+        " FROM ledger_usage AS u WHERE u.attribution = 'orphan'"
+    )
+    arms.append(
+        "SELECT 'actual cost replaces estimates', r.session_id, 'actual_cost_usd', r.actual_cost_usd, r.estimates,"
+        " r.actual_cost_usd - r.estimates FROM ledger_replaced_estimates AS r"
+    )
+    arms.append(
+        "SELECT 'cost without tokens', u.session_id, 'cost_usd', u.cost_usd, NULL, u.cost_usd"
+        " FROM ledger_usage AS u WHERE u.processed_tokens = 0 AND u.cost_usd > 0"
+    )
+    for table in shape.leftover_usage_tables:
+        arms.append(
+            f"SELECT 'left-over table {table}', u.session_id, 'processed_tokens', NULL,"
+            " coalesce(u.input_tokens, 0) + coalesce(u.output_tokens, 0), NULL"
+            f" FROM ledger_usage_rows AS u WHERE u.source_table = '{table}'"
+        )
+    arms += _old_periods(shape)
+    for table, name in (("sessions", "started_at"), ("sessions", "ended_at")):
+        if shape.has(table, name):
+            arms.append(
+                f"SELECT 'time in milliseconds', s.id, '{name}', s.{name}, NULL, NULL FROM main.{table} AS s"
+                f" WHERE s.{name} > {LAST_SECOND} AND s.{name} <= {LAST_MILLISECOND}"
+            )
+            arms.append(
+                f"SELECT 'time that cannot be read', s.id, '{name}', NULL, NULL, NULL FROM main.{table} AS s"
+                f" WHERE s.{name} IS NOT NULL AND NOT (s.{name} BETWEEN 1 AND {LAST_MILLISECOND})"
+            )
+    return arms
+
+
+def _old_periods(shape: Shape) -> list[str]:
+    """Periods in which the program is known to have miscounted (its published history)."""
+    arms = []
+    gateways = ", ".join(f"'{name}'" for name in GATEWAYS)
+    cost = column(shape, "sessions", "estimated_cost_usd", "s")
+    arms.append(
+        f"SELECT 'gateway session from before 2026-03-26: counted too often', s.id, 'input_tokens',"
+        f" {column(shape, 'sessions', 'input_tokens', 's')}, NULL, {cost} FROM main.sessions AS s"
+        f" WHERE s.source IN ({gateways}) AND s.started_at BETWEEN 1 AND {CUMULATIVE_UNTIL}"
+    )
+    if shape.has("sessions", "cache_read_tokens"):
+        arms.append(
+            "SELECT 'session from before 2026-03-17: cached tokens counted as input', s.id, 'cache_read_tokens',"
+            f" s.cache_read_tokens, NULL, {cost} FROM main.sessions AS s"
+            f" WHERE s.started_at BETWEEN 1 AND {CACHE_IN_INPUT_UNTIL} AND coalesce(s.cache_read_tokens, 0) = 0"
+            f" AND {column(shape, 'sessions', 'input_tokens', 's')} > 0"
+        )
+    return arms

@@ -1,0 +1,52 @@
+"""`ledger_messages`: each logical message once, decoded, with its flags (accounting rules 15 to 18)."""
+
+from __future__ import annotations
+
+from state_ledger.ledger.columns import column, seconds
+from state_ledger.shape import Shape
+
+
+def views(shape: Shape) -> list[tuple[str, str]]:
+    """The view of messages as (name, SELECT).
+
+    In-place compaction stores kept messages a second time under a new id: rows that agree in session,
+    role, content and timestamp are one logical message, shown under its first id.
+    """
+
+    def stored(name: str, alias: str = "m") -> str:
+        return column(shape, "messages", name, alias)
+
+    copies = (
+        "FROM main.messages AS o WHERE o.session_id = m.session_id AND o.timestamp IS m.timestamp"
+        " AND o.role = m.role AND o.content IS m.content"
+    )
+    # Without the columns every row is live; NULL in `active` counts as live (rule 15).
+    live = f"coalesce({column(shape, 'messages', 'active', 'o')}, 1) <> 0"
+    compacted = f"coalesce({column(shape, 'messages', 'compacted', 'o')}, 0) <> 0"
+    state = "'live'"
+    if shape.has("messages", "active"):
+        state = (
+            f"CASE WHEN EXISTS (SELECT 1 {copies} AND {live}) THEN 'live'"
+            f" WHEN EXISTS (SELECT 1 {copies} AND {compacted}) THEN 'compacted' ELSE 'taken back' END"
+        )
+    kept = ("role", "tool_name", "tool_call_id", "tool_calls", "finish_reason", "reasoning", "observed", "display_kind")
+    columns = [
+        "m.id AS id",
+        "m.session_id AS session_id",
+        f"{seconds('m.timestamp')} AS timestamp",
+        *(f"{stored(name)} AS {name}" for name in kept),
+        f"{state} AS state",
+        f"(SELECT count(*) {copies}) AS copies",
+        "message_text(CAST(m.content AS BLOB)) AS text",
+        "message_parts(CAST(m.content AS BLOB)) AS parts",
+        "message_problem(CAST(m.content AS BLOB)) AS problem",
+        f"{stored('api_content')} IS NULL AS sent_verbatim",
+        f"{stored('api_content')} AS api_content",
+    ]
+    return [
+        (
+            "ledger_messages",
+            f"SELECT {', '.join(columns)} FROM main.messages AS m"
+            f" WHERE NOT EXISTS (SELECT 1 {copies} AND o.id < m.id)",
+        )
+    ]

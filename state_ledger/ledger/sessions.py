@@ -1,0 +1,195 @@
+"""Sessions and what joins them: kinds, lineage, conversations, work (accounting rules 11 to 14, 22)."""
+
+from __future__ import annotations
+
+from state_ledger.ledger.columns import column, first_and_last, json_marker, literal, seconds
+from state_ledger.shape import Shape
+
+SUMS = (
+    "api_call_count", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens",
+    "reasoning_tokens", "prompt_tokens", "fresh_tokens", "processed_tokens", "cost_usd", "actual_usd",
+    "estimated_usd", "included_calls", "unknown_calls", "unknown_tokens",
+)  # fmt: skip
+"""The figures of `ledger_usage` that add up."""
+
+
+def views(shape: Shape, *, profile: str) -> list[tuple[str, str]]:
+    """The views of sessions as (name, SELECT), in the order in which they build on each other."""
+    return [
+        ("ledger_session_kinds", _kinds(shape)),
+        ("ledger_session_facts", _facts(shape, profile)),
+        ("ledger_session_usage", _session_usage()),
+        ("ledger_sessions", _sessions()),
+        ("ledger_lineage", _lineage()),
+        ("ledger_conversations", _conversations()),
+        ("ledger_work", _work()),
+    ]
+
+
+def _kinds(shape: Shape) -> str:
+    """One session: its stored parent link and what kind of child it is (rule 11)."""
+    if not shape.has("sessions", "parent_session_id"):
+        return (
+            "SELECT s.id AS session_id, s.rowid AS row, NULL AS parent_row, NULL AS parent_session_id,"
+            " 0 AS dangling, 'root' AS kind FROM main.sessions AS s"
+        )
+    parent = "nullif(s.parent_session_id, '')"
+    rival = (
+        "EXISTS (SELECT 1 FROM main.sessions AS o WHERE o.parent_session_id = s.parent_session_id"
+        f" AND o.rowid <> s.rowid AND {_may_continue(shape, 'o')} AND {_claim(shape, 'o')} > {_claim(shape, 's')})"
+    )
+    other = _marked(shape, "s")
+    kind = (
+        f"CASE WHEN {parent} IS NULL THEN 'root' WHEN p.id IS NOT NULL AND p.rowid <> s.rowid"
+        f" AND {_may_continue(shape, 's')} THEN CASE WHEN {rival} THEN 'other' ELSE 'continuation' END"
+        f" ELSE {other} END"
+    )
+    return (
+        f"SELECT s.id AS session_id, s.rowid AS row, p.rowid AS parent_row, {parent} AS parent_session_id,"
+        f" {parent} IS NOT NULL AND p.id IS NULL AS dangling, {kind} AS kind"
+        " FROM main.sessions AS s LEFT JOIN main.sessions AS p ON p.id = s.parent_session_id"
+    )
+
+
+def _marker(shape: Shape, alias: str, name: str) -> str:
+    return json_marker(column(shape, "sessions", "model_config", alias), f"$.{name}")
+
+
+def _delegate_of_parent(shape: Shape, alias: str) -> str:
+    """`_delegate_from` names this parent, or a subagent without a marker that names another session."""
+    marker = f"coalesce({_marker(shape, alias, '_delegate_from')}, '')"
+    return (
+        f"({marker} = {alias}.parent_session_id"
+        f" OR {alias}.source = 'subagent' AND {marker} IN ('', '__orphaned__', {alias}.parent_session_id))"
+    )
+
+
+def _may_continue(shape: Shape, alias: str) -> str:
+    """The parent ended with `compression`; not its delegate, not its branch, not a tool's session.
+
+    A delegate's or a branch's own continuation carries the marker of its grandparent and counts.
+    """
+    branched = f"coalesce({_marker(shape, alias, '_branched_from')}, '')"
+    return (
+        f"(p.end_reason = 'compression' AND {alias}.source <> 'tool' AND NOT {_delegate_of_parent(shape, alias)}"
+        f" AND NOT ({branched} = {alias}.parent_session_id))"
+    )
+
+
+def _claim(shape: Shape, alias: str) -> str:
+    """What decides between several children that could continue one parent: the greater claim does."""
+    _, newest = first_and_last(f"{alias}.id")
+    ended = column(shape, "sessions", "end_reason", alias)
+    live = column(shape, "sessions", "ended_at", alias)
+    return (
+        f"(CASE WHEN {ended} = 'compression' THEN 2 WHEN {live} IS NULL THEN 1 ELSE 0 END,"
+        f" coalesce({newest}, 0), coalesce({seconds(f'{alias}.started_at')}, 0), {alias}.id)"
+    )
+
+
+def _marked(shape: Shape, alias: str) -> str:
+    branched = f"{_marker(shape, alias, '_branched_from')} IS NOT NULL"
+    ended = "p.end_reason = 'branched'" if shape.has("sessions", "end_reason") else "0"
+    return (
+        f"CASE WHEN {_delegate_of_parent(shape, alias)} THEN 'delegate'"
+        f" WHEN {branched} OR {ended} THEN 'branch' ELSE 'other' END"
+    )
+
+
+def _facts(shape: Shape, profile: str) -> str:
+    """One session without its sums: cheap enough for lists that are cut short."""
+
+    def stored(name: str) -> str:
+        return column(shape, "sessions", name, "s")
+
+    _, newest = first_and_last("s.id")
+    started = seconds("s.started_at")
+    kept = {
+        name: stored(name)
+        for name in ("title", "model", "billing_provider", "end_reason", "message_count", "tool_call_count",
+                     "parent_session_id", "cwd", "git_branch", "user_id", "archived", "pinned", "hidden",
+                     "rewind_count", "cost_status")
+    }  # fmt: skip
+    first_user = (
+        "(SELECT m.content FROM main.messages AS m WHERE m.session_id = s.id AND m.role = 'user'"
+        " ORDER BY m.timestamp, m.id LIMIT 1)"
+    )
+    return (
+        f"SELECT s.id AS session_id, s.source AS source, coalesce(nullif({stored('profile_name')}, ''),"
+        f" {literal(profile)}) AS profile, canonical_model(CAST({stored('model')} AS BLOB)) AS canonical_model,"
+        f" {started} AS started_at, {seconds(stored('ended_at'))} AS ended_at,"
+        # Rule 22: inactivity is what makes a session old.
+        f" coalesce({newest}, {seconds(stored('last_activity_at'))}, {started}) AS last_active,"
+        + ", ".join(f" {expression} AS {name}" for name, expression in kept.items())
+        + ", (SELECT k.kind FROM ledger_session_kinds AS k WHERE k.row = s.rowid) AS kind,"
+        " (SELECT count(*) FROM main.messages AS m WHERE m.session_id = s.id) AS messages,"
+        f" substr(message_text(CAST({first_user} AS BLOB)), 1, 200) AS preview"
+        " FROM main.sessions AS s"
+    )
+
+
+def _session_usage() -> str:
+    sums = ", ".join(f"sum({name}) AS {name}" for name in SUMS)
+    return f"SELECT session_id, {sums} FROM ledger_usage GROUP BY session_id"
+
+
+def _sessions() -> str:
+    sums = ", ".join(f"u.{name} AS {name}" for name in SUMS)
+    return f"SELECT f.*, {sums} FROM ledger_session_facts AS f LEFT JOIN ledger_session_usage AS u USING (session_id)"
+
+
+def _lineage() -> str:
+    """One session: where it stands; the walk over all sessions is one aggregate in linear time."""
+    places = "(SELECT lineage_places(k.row, k.parent_row, k.kind, k.dangling) FROM ledger_session_kinds AS k)"
+    value = "json_extract(j.value, '$[{}]')"
+    return (
+        "SELECT s.id AS session_id, nullif(s.parent_session_id, '') AS parent_session_id, l.id AS link_session_id,"
+        " (SELECT k.kind FROM ledger_session_kinds AS k WHERE k.row = s.rowid) AS kind,"
+        " c.id AS conversation_id, w.id AS work_id, t.id AS tip_session_id,"
+        f" {value.format(5)} AS segment, {value.format(6)} AS depth, {value.format(7)} AS trouble"
+        f" FROM json_each({places}) AS j"
+        f" CROSS JOIN main.sessions AS s ON s.rowid = {value.format(0)}"
+        f" LEFT JOIN main.sessions AS l ON l.rowid = {value.format(1)}"
+        f" CROSS JOIN main.sessions AS c ON c.rowid = {value.format(2)}"
+        f" CROSS JOIN main.sessions AS w ON w.rowid = {value.format(3)}"
+        f" CROSS JOIN main.sessions AS t ON t.rowid = {value.format(4)}"
+    )
+
+
+def _conversations() -> str:
+    """One conversation under its tip: every session is in one, and an orphan usage row is its own."""
+    sums = ", ".join(f"sum(u.{name}) AS {name}" for name in SUMS)
+    return (
+        "SELECT g.*, u.* FROM (SELECT l.conversation_id AS conversation_id, l.tip_session_id AS tip_session_id,"
+        " l.work_id AS work_id, count(*) AS segments, min(f.started_at) AS started_at,"
+        " max(f.last_active) AS last_active, sum(f.message_count) AS message_count,"
+        " max(l.trouble) AS trouble,"
+        " max(CASE WHEN l.session_id = l.tip_session_id THEN f.title END) AS tip_title,"
+        " max(CASE WHEN l.session_id = l.conversation_id THEN f.title END) AS first_title,"
+        " max(CASE WHEN l.session_id = l.conversation_id THEN f.source END) AS source,"
+        " max(CASE WHEN l.session_id = l.conversation_id THEN f.kind END) AS kind"
+        " FROM ledger_lineage AS l JOIN ledger_session_facts AS f ON f.session_id = l.session_id"
+        " GROUP BY l.conversation_id) AS g"
+        f" LEFT JOIN (SELECT l.conversation_id AS conversation_key, {sums} FROM ledger_usage AS u"
+        " JOIN ledger_lineage AS l ON l.session_id = u.session_id GROUP BY l.conversation_id) AS u"
+        " ON u.conversation_key = g.conversation_id"
+    )
+
+
+def _work() -> str:
+    sums = ", ".join(f"sum(u.{name}) AS {name}" for name in SUMS)
+    return (
+        "SELECT g.*, u.* FROM (SELECT l.work_id AS work_id, count(*) AS sessions,"
+        " count(DISTINCT l.conversation_id) AS conversations, max(l.depth) AS depth,"
+        " sum(CASE WHEN l.kind = 'delegate' THEN 1 ELSE 0 END) AS delegates,"
+        " min(f.started_at) AS started_at, max(f.last_active) AS last_active,"
+        " sum(f.message_count) AS message_count, max(l.trouble) AS trouble,"
+        " max(CASE WHEN l.conversation_id = l.work_id AND l.session_id = l.tip_session_id THEN f.title END) AS title,"
+        " max(CASE WHEN l.session_id = l.work_id THEN f.source END) AS source,"
+        " max(CASE WHEN l.session_id = l.work_id THEN f.kind END) AS kind"
+        " FROM ledger_lineage AS l JOIN ledger_session_facts AS f ON f.session_id = l.session_id"
+        " GROUP BY l.work_id) AS g"
+        f" LEFT JOIN (SELECT l.work_id AS work_key, {sums} FROM ledger_usage AS u"
+        " JOIN ledger_lineage AS l ON l.session_id = u.session_id GROUP BY l.work_id) AS u"
+        " ON u.work_key = g.work_id"
+    )

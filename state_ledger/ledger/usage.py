@@ -1,0 +1,306 @@
+"""`ledger_usage`: every call of a store once, with its cost by basis (accounting rules 1 to 9).
+
+Three kinds of rows make it up: stored usage rows; usage rows whose estimate an actual cost of their
+session replaces; and, per session, what the session row carries beyond its usage rows.
+
+Each figure is written straight over stored columns. SQLite copies the expression of a view's column
+to every place that names it, so figures built on figures would be computed many times over.
+"""
+
+from __future__ import annotations
+
+from state_ledger.ledger.columns import column, counts, first_and_last, literal, seconds
+from state_ledger.shape import LEFTOVER_USAGE_TABLES, Shape
+
+TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+COUNTERS = ("api_call_count", *TOKENS, "reasoning_tokens")
+AMOUNTS = ("estimated_cost_usd", "actual_cost_usd")
+KEY = ("model", "billing_provider", "billing_base_url", "billing_mode", "task")
+
+ROUNDING = "0.000000000001"
+"""A rest below this share of the session's own figure is the rounding of a sum, not money."""
+
+_TABLES = ("session_model_usage", *LEFTOVER_USAGE_TABLES)
+_OWN_ACTUAL = "(coalesce(u.actual_cost_usd, 0) <> 0 OR coalesce(u.cost_status, '') = 'actual')"
+
+
+def views(shape: Shape, *, profile: str, max_cost_per_1000_tokens: float) -> list[tuple[str, str]]:
+    """The views of usage as (name, SELECT), in the order in which they build on each other."""
+    bound = repr(float(max_cost_per_1000_tokens))
+    session = _session_columns(shape, profile)
+    arms = (_stored_rows(shape, session), _replaced_rows(session), _rest_rows(shape, session, bound))
+    return [
+        ("ledger_usage_rows", _usage_rows(shape, bound)),
+        ("ledger_session_rows", _session_rows(shape)),
+        ("ledger_session_rest", _session_rest()),
+        ("ledger_replaced_estimates", _replaced_estimates(shape)),
+        ("ledger_usage", " UNION ALL ".join(arms)),
+    ]
+
+
+def total(names: tuple[str, ...], alias: str) -> str:
+    """The sum of several columns of one row, NULL counting as 0."""
+    return "(" + " + ".join(f"coalesce({alias}.{name}, 0)" for name in names) + ")"
+
+
+def implausible(cost: str, tokens: str, bound: str) -> str:
+    """A cost above the bound per token (rule 9); without tokens there is no rate to judge."""
+    return f"{tokens} > 0 AND {cost} > {bound} * {tokens} / 1000.0"
+
+
+def _problem(columns: dict[str, str], bound: str | None) -> str:
+    """NULL for a row that can be true, else what is wrong with it, as a phrase."""
+    sound = " AND ".join(counts(expression) for expression in columns.values())
+    reasons = " ".join(
+        f"WHEN NOT ({counts(expression)}) THEN '{name} is ' || CASE typeof({expression})"
+        f" WHEN 'text' THEN 'text' WHEN 'blob' THEN 'binary data'"
+        f" ELSE CASE WHEN {expression} < 0 THEN 'negative' ELSE 'not a finite number' END END"
+        for name, expression in columns.items()
+    )
+    plausible = "NULL"
+    if bound is not None:
+        cost = "max(" + ", ".join(f"coalesce({columns[name]}, 0)" for name in AMOUNTS) + ")"
+        tokens = "(" + " + ".join(f"coalesce({columns[name]}, 0)" for name in TOKENS) + ")"
+        plausible = (
+            f"CASE WHEN {implausible(cost, tokens, bound)} THEN 'cost above {bound} dollars per 1,000 tokens' END"
+        )
+    return f"CASE WHEN {sound} THEN {plausible} ELSE CASE {reasons} END END"
+
+
+def _usage_rows(shape: Shape, bound: str) -> str:
+    """Stored usage rows, with those that only a left-over table still holds."""
+    arms = [_usage_table(shape, table, bound) for table in _TABLES if shape.has(table, "session_id")]
+    if arms:
+        return " UNION ALL ".join(arms)
+    names = ("source_table", "session_id", *KEY, *COUNTERS, *AMOUNTS, "cost_status", "cost_source")
+    names = (*names, "first_seen", "last_seen", "problem")
+    return f"SELECT {', '.join(f'NULL AS {name}' for name in names)} WHERE 0"
+
+
+def _usage_table(shape: Shape, table: str, bound: str) -> str:
+    def stored(name: str) -> str:
+        return column(shape, table, name, "t")
+
+    columns = {name: stored(name) for name in (*COUNTERS, *AMOUNTS)}
+    # `model` and the rest of the key are NOT NULL where the table has them in its key; a plain column
+    # keeps an index on it usable.
+    listed = [f"'{table}' AS source_table", "t.session_id AS session_id"]
+    listed += [f"{column(shape, table, name, 't', absent=literal(''))} AS {name}" for name in KEY]
+    listed += [f"{expression} AS {name}" for name, expression in columns.items()]
+    listed += [f"{stored(name)} AS {name}" for name in ("cost_status", "cost_source")]
+    listed += [f"{seconds(stored(name))} AS {name}" for name in ("first_seen", "last_seen")]
+    select = f"SELECT {', '.join(listed)}, {_problem(columns, bound)} AS problem FROM main.{table} AS t"
+    if table == _TABLES[0] or not shape.has(_TABLES[0], "session_id"):
+        return select
+    # A rebuild copies its rows with task '': what the new table has already is the same call.
+    same = " AND ".join(
+        f"coalesce({column(shape, _TABLES[0], name, 'n')}, '') = coalesce({stored(name)}, '')" for name in KEY
+    )
+    return f"{select} WHERE NOT EXISTS (SELECT 1 FROM main.{_TABLES[0]} AS n WHERE n.session_id = t.session_id AND {same})"
+
+
+def _session_rows(shape: Shape) -> str:
+    """The counters of each session row, with what is wrong with them.
+
+    The bound on cost is applied to the rest of a session, where the tokens are that carry it.
+    """
+    columns = {name: column(shape, "sessions", name, "s") for name in (*COUNTERS, *AMOUNTS)}
+    numbers = ", ".join(f"{expression} AS {name}" for name, expression in columns.items())
+    return f"SELECT s.id AS session_id, {numbers}, {_problem(columns, None)} AS problem FROM main.sessions AS s"
+
+
+def _session_rest() -> str:
+    """What each session row carries beyond its own `task = ''` usage rows; may be negative.
+
+    One row per session whose counters can be true. `own_…` are the session row's figures; `free_rows`
+    counts usage rows without an actual cost of their own.
+    """
+    names = (*COUNTERS, *AMOUNTS)
+    rest = ", ".join(f"s.{name} - coalesce(sum(u.{name}), 0) AS {name}" for name in names)
+    own = ", ".join(f"s.{name} AS own_{name}" for name in names)
+    free = f"sum(u.session_id IS NOT NULL AND NOT {_OWN_ACTUAL}) AS free_rows"
+    return (
+        f"SELECT s.session_id AS session_id, count(u.session_id) AS usage_rows, {free}, {rest}, {own}"
+        " FROM ledger_session_rows AS s LEFT JOIN ledger_usage_rows AS u"
+        " ON u.session_id = s.session_id AND u.task = '' AND u.problem IS NULL"
+        " WHERE s.problem IS NULL GROUP BY s.session_id"
+    )
+
+
+def _replaced_estimates(shape: Shape) -> str:
+    """Sessions whose actual cost is money for calls that their usage rows already hold (rules 5, 7).
+
+    Where the rows hold all calls, tokens and estimates of the session, its actual cost cannot be
+    added: every call would count twice. It replaces the estimates of the rows without an actual cost
+    of their own, in proportion to the estimates, else to the tokens, else equally.
+    """
+    if not shape.has("sessions", "actual_cost_usd"):
+        return (
+            "SELECT NULL AS session_id, NULL AS actual_cost_usd, NULL AS estimates, NULL AS tokens,"
+            " NULL AS usage_rows WHERE 0"
+        )
+    own = {name: column(shape, "sessions", name, "s") for name in (*COUNTERS, *AMOUNTS)}
+    covered = " AND ".join(
+        f"coalesce({own[name]}, 0) <= sum(coalesce(u.{name}, 0))" for name in ("api_call_count", *TOKENS)
+    )
+    estimate = own["estimated_cost_usd"]
+    return (
+        "SELECT s.id AS session_id, s.actual_cost_usd - sum(coalesce(u.actual_cost_usd, 0)) AS actual_cost_usd,"
+        f" sum(CASE WHEN {_OWN_ACTUAL} THEN 0 ELSE coalesce(u.estimated_cost_usd, 0) END) AS estimates,"
+        f" sum(CASE WHEN {_OWN_ACTUAL} THEN 0 ELSE {total(TOKENS, 'u')} END) AS tokens,"
+        f" sum(NOT {_OWN_ACTUAL}) AS usage_rows"
+        " FROM main.sessions AS s JOIN ledger_usage_rows AS u"
+        " ON u.session_id = s.id AND u.task = '' AND u.problem IS NULL"
+        f" WHERE s.actual_cost_usd > 0 AND {' AND '.join(map(counts, own.values()))}"
+        f" GROUP BY s.id HAVING sum(NOT {_OWN_ACTUAL}) > 0 AND {covered}"
+        f" AND coalesce({estimate}, 0) * (1 - {ROUNDING}) <= sum(coalesce(u.estimated_cost_usd, 0))"
+        f" AND s.actual_cost_usd * (1 - {ROUNDING}) > sum(coalesce(u.actual_cost_usd, 0))"
+    )
+
+
+def _session_columns(shape: Shape, profile: str) -> str:
+    named = column(shape, "sessions", "profile_name", "s")
+    return (
+        f"s.source AS source, coalesce(nullif({named}, ''), {literal(profile)}) AS profile,"
+        f" {seconds('s.started_at')} AS started_at"
+    )
+
+
+def _figures(
+    *, calls: str, counters: dict[str, str], estimated: str, actual: str, status: str, source: str
+) -> str:
+    """Basis and derived figures of one arm, each straight over stored columns (rules 1, 2 and 6).
+
+    calls: number of calls, NULL where the store did not count them. actual: an amount, NULL where
+    there is none. An estimate of 0 was measured if it has a real source and its status is not unknown.
+    """
+    measured = (
+        f"({estimated} IS NOT NULL AND coalesce({status}, '') <> 'unknown'"
+        f" AND coalesce({source}, 'none') NOT IN ('none', ''))"
+    )
+    processed = "(" + " + ".join(f"coalesce({counters[name]}, 0)" for name in TOKENS) + ")"
+    included = f"{actual} IS NULL AND coalesce({estimated}, 0) = 0 AND coalesce({status}, '') = 'included'"
+    unknown = (
+        f"{actual} IS NULL AND coalesce({estimated}, 0) = 0 AND coalesce({status}, '') <> 'included'"
+        f" AND NOT {measured}"
+    )
+    figures = {
+        "basis": f"CASE WHEN {actual} IS NOT NULL THEN 'actual' WHEN {estimated} <> 0 THEN 'estimated'"
+        f" WHEN {status} = 'included' THEN 'included' WHEN {measured} THEN 'estimated' ELSE 'unknown' END",
+        "partial": f"coalesce({status}, '') = 'unknown' AND coalesce({actual}, {estimated}, 0) <> 0",
+        "api_call_count": calls,
+        **counters,
+        "prompt_tokens": f"{counters['input_tokens']} + {counters['cache_read_tokens']} + {counters['cache_write_tokens']}",
+        "fresh_tokens": f"coalesce({counters['input_tokens']}, 0) + coalesce({counters['output_tokens']}, 0)",
+        "processed_tokens": processed,
+        "cost_usd": f"CASE WHEN {actual} IS NOT NULL THEN {actual} WHEN {estimated} <> 0 THEN {estimated}"
+        f" WHEN {status} = 'included' OR {measured} THEN 0.0 END",
+        "actual_usd": actual,
+        "estimated_usd": f"CASE WHEN {actual} IS NULL THEN CASE WHEN {estimated} <> 0 THEN {estimated}"
+        f" WHEN coalesce({status}, '') <> 'included' AND {measured} THEN 0.0 END END",
+        "included_calls": f"CASE WHEN {included} THEN coalesce({calls}, 0) ELSE 0 END",
+        "unknown_calls": f"CASE WHEN {unknown} THEN coalesce({calls}, 0) ELSE 0 END",
+        "unknown_tokens": f"CASE WHEN {unknown} THEN {processed} ELSE 0 END",
+        "cost_status": status,
+        "cost_source": source,
+    }
+    return ", ".join(f"{expression} AS {name}" for name, expression in figures.items())
+
+
+def _usage_columns(attribution: str) -> str:
+    named = ", ".join(f"u.{name} AS {name}" for name in KEY[1:])
+    return (
+        "u.model AS model, canonical_model(CAST(u.model AS BLOB)) AS canonical_model,"
+        f" {named}, {attribution} AS attribution, 0 AS legacy"
+    )
+
+
+def _counted_calls(calls: str, processed: str) -> str:
+    """NULL where tokens were used and no call was counted: a session from before calls were."""
+    return f"CASE WHEN {calls} = 0 AND {processed} > 0 THEN NULL ELSE {calls} END"
+
+
+def _stored_rows(shape: Shape, session: str) -> str:
+    """Usage rows as stored."""
+    counters = {name: f"u.{name}" for name in COUNTERS[1:]}
+    figures = _figures(
+        calls=_counted_calls("u.api_call_count", total(TOKENS, "u")),
+        counters=counters,
+        estimated="u.estimated_cost_usd",
+        actual=f"CASE WHEN {_OWN_ACTUAL} THEN u.actual_cost_usd END",
+        status="u.cost_status",
+        source="u.cost_source",
+    )
+    actual = column(shape, "sessions", "actual_cost_usd", "s")
+    usage = _usage_columns("CASE WHEN s.id IS NULL THEN 'orphan' ELSE 'usage' END")
+    return (
+        f"SELECT u.session_id AS session_id, {session},"
+        f" {usage}, {figures},"
+        " u.first_seen AS first_seen, u.last_seen AS last_seen"
+        " FROM ledger_usage_rows AS u LEFT JOIN main.sessions AS s ON s.id = u.session_id"
+        f" WHERE u.problem IS NULL AND NOT (u.task = '' AND coalesce({actual}, 0) > 0 AND NOT {_OWN_ACTUAL}"
+        " AND u.session_id IN (SELECT session_id FROM ledger_replaced_estimates))"
+    )
+
+
+def _replaced_rows(session: str) -> str:
+    """Usage rows whose estimate gives way to a share of their session's actual cost."""
+    usage = _usage_columns("'usage'")
+    share = (
+        f"r.actual_cost_usd * CASE WHEN r.estimates > 0 THEN coalesce(u.estimated_cost_usd, 0) / r.estimates"
+        f" WHEN r.tokens > 0 THEN 1.0 * {total(TOKENS, 'u')} / r.tokens ELSE 1.0 / r.usage_rows END"
+    )
+    figures = _figures(
+        calls=_counted_calls("u.api_call_count", total(TOKENS, "u")),
+        counters={name: f"u.{name}" for name in COUNTERS[1:]},
+        estimated="NULL",
+        actual=share,
+        status="u.cost_status",
+        source="u.cost_source",
+    )
+    return (
+        f"SELECT u.session_id AS session_id, {session}, {usage}, {figures},"
+        " u.first_seen AS first_seen, u.last_seen AS last_seen"
+        " FROM ledger_replaced_estimates AS r JOIN ledger_usage_rows AS u ON u.session_id = r.session_id"
+        " JOIN main.sessions AS s ON s.id = r.session_id"
+        f" WHERE u.task = '' AND u.problem IS NULL AND NOT {_OWN_ACTUAL}"
+    )
+
+
+def _rest_rows(shape: Shape, session: str, bound: str) -> str:
+    """Per session, what its row carries beyond its usage rows (rule 5); a negative rest is not added."""
+    stored = {name: column(shape, "sessions", name, "s") for name in (*KEY[:4], "cost_status", "cost_source")}
+    positive = {name: f"max(r.{name}, 0)" for name in COUNTERS}
+    tokens = "(" + " + ".join(f"max(coalesce(r.{name}, 0), 0)" for name in TOKENS) + ")"
+    some_estimate = f"r.estimated_cost_usd > {ROUNDING} * r.own_estimated_cost_usd"
+    left = " OR ".join([*(f"r.{name} > 0" for name in COUNTERS[:5]), some_estimate])
+    # An actual cost without calls, tokens or estimates to go with it: see _replaced_estimates.
+    some_actual = (
+        f"(r.actual_cost_usd > {ROUNDING} * r.own_actual_cost_usd AND (r.free_rows = 0 OR {left}))"
+    )
+    estimated = f"CASE WHEN {some_estimate} THEN r.estimated_cost_usd WHEN r.own_estimated_cost_usd >= 0 THEN 0.0 END"
+    actual = (
+        f"CASE WHEN {some_actual} THEN r.actual_cost_usd"
+        f" WHEN r.own_actual_cost_usd = 0 AND {stored['cost_status']} = 'actual' THEN 0.0 END"
+    )
+    figures = _figures(
+        calls=_counted_calls(positive["api_call_count"], tokens),
+        counters={name: positive[name] for name in COUNTERS[1:]},
+        estimated=estimated,
+        actual=actual,
+        status=stored["cost_status"],
+        source=stored["cost_source"],
+    )
+    keys = ", ".join(f"coalesce({stored[name]}, '') AS {name}" for name in KEY[1:4])
+    some = " OR ".join([*(f"r.{name} > 0" for name in COUNTERS), some_estimate, some_actual])
+    cost = f"max(coalesce({estimated}, 0), CASE WHEN {some_actual} THEN r.actual_cost_usd ELSE 0 END)"
+    _, last_message = first_and_last("r.session_id")
+    ended = seconds(column(shape, "sessions", "ended_at", "s"))
+    return (
+        f"SELECT r.session_id AS session_id, {session}, coalesce({stored['model']}, 'unknown') AS model,"
+        f" canonical_model(CAST({stored['model']} AS BLOB)) AS canonical_model, {keys}, '' AS task,"
+        f" 'session' AS attribution, r.usage_rows = 0 AS legacy, {figures}, {seconds('s.started_at')} AS first_seen,"
+        f" coalesce({last_message}, {ended}, {seconds('s.started_at')}) AS last_seen"
+        " FROM ledger_session_rest AS r JOIN main.sessions AS s ON s.id = r.session_id"
+        f" WHERE ({some}) AND NOT ({implausible(cost, tokens, bound)})"
+    )

@@ -1,0 +1,41 @@
+"""Where the pages and queries of one store are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+
+@dataclass(frozen=True)
+class Links:
+    """Addresses of one store; `database` is its path as the site gives it, base URL included."""
+
+    database: str
+
+    @property
+    def home(self) -> str:
+        """The store's home."""
+        return self.database
+
+    @property
+    def plain(self) -> str:
+        """The stock Datasette page of the database: tables, views, own SQL."""
+        return f"{self.database}/-/tables"
+
+    def cost(self, parameters: Mapping[str, str] | None = None) -> str:
+        """The cost page."""
+        return _with(f"{self.database}/-/cost", parameters)
+
+    def query(
+        self, name: str, parameters: Mapping[str, str] | None = None, *, form: str = ""
+    ) -> str:
+        """A canned query; `form` is empty for its page, `json` for objects, `csv` for a file."""
+        shape = {"_shape": "objects"} if form == "json" else {}
+        suffix = f".{form}" if form else ""
+        return _with(f"{self.database}/{name}{suffix}", {**(parameters or {}), **shape})
+
+
+def _with(path: str, parameters: Mapping[str, str] | None) -> str:
+    kept = {name: value for name, value in (parameters or {}).items() if value not in ("", None)}
+    return f"{path}?{urlencode(kept)}" if kept else path
