@@ -1,1 +1,214 @@
-"""Filled in below."""
+"""`/<store>/-/cost`: what a period cost, by model, day, source, task, profile, conversation, …"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from datasette import hookimpl
+from datasette.utils.asgi import Response
+from markupsafe import Markup
+
+from state_ledger import charts, figures
+from state_ledger.charts import Bar, Segment
+from state_ledger.errors import ParameterError
+from state_ledger.ledger.apportion import DAY_RULES
+from state_ledger.ledger.days import today
+from state_ledger.pages import provenance, tables
+from state_ledger.pages.asking import OutOfTime
+from state_ledger.pages.cost import FILTERS, GROUPS, Cost, Group, check, read_cost
+from state_ledger.pages.cost_rows import row_cells, row_columns, row_label, row_link, total_cells
+from state_ledger.pages.links import Links
+from state_ledger.pages.period import Period, chosen, presets
+from state_ledger.pages.sums import left_out
+from state_ledger.plugins import page
+from state_ledger.plugins.stores import registry
+
+if TYPE_CHECKING:
+    from datasette.app import Datasette
+
+DRAWN = 15
+"""How many groups the picture shows; the table has them all."""
+
+
+@hookimpl
+def register_routes() -> list[tuple[str, Any]]:
+    return [(r"/(?P<database>[^/.]+)/-/cost$", cost_page)]
+
+
+async def cost_page(request: Any, datasette: Datasette) -> Response:
+    name = await page.open_store(datasette, request)
+    settings = registry(datasette).settings
+    values = {key: (request.args.get(key) or "").strip() for key in (*FILTERS, "since", "until", "limit")}
+    values |= {key: (request.args.get(key) or "").strip() for key in ("group", "period")}
+    wrong = check(values, settings)
+    bad = {error.name for error in wrong}
+    zone = settings.zone_name if "tz" in bad else values["tz"] or settings.zone_name
+    now = today(zone)
+    period = chosen({key: value for key, value in values.items() if key not in bad}, now)
+    group = GROUPS.get(values["group"] or "model", GROUPS["model"])
+    at = page.links(datasette, name)
+    context = _controls(values, bad, group, period, presets(now), at)
+    status = 400 if wrong else 200
+    problems = [str(error) for error in wrong]
+    if not wrong:
+        try:
+            filters = {key: values[key] for key in (*FILTERS, "limit")}
+            cost = await page.read(datasette, name, lambda ask: read_cost(ask, group, period, filters))
+            context |= _answer(cost, at)
+        except OutOfTime as error:
+            status, problems = 503, [str(error)]
+        except ParameterError as error:
+            status, problems = 400, [str(error)]
+    context |= {"problems": problems, "dates": f"{page.dates(period)}, days in {zone}"}
+    return await page.respond(
+        datasette, request, "ledger_cost.html", context,
+        title="Cost", store=name, section="cost", status=status,
+    )  # fmt: skip
+
+
+def _controls(
+    values: Mapping[str, str], bad: set[str], group: Group, period: Period, known: list[Period], at: Links
+) -> dict[str, Any]:
+    """Links for period and group, and the form; what cannot be used stays in the form to be mended."""
+    kept = {key: values[key] for key in (*FILTERS, "limit") if values[key] and key not in bad}
+    now = {"period": period.key} if period.key else period.parameters
+    by_period = [
+        page.Link(p.label, at.cost({**kept, "group": group.key, "period": p.key}), p.key == period.key)
+        for p in known
+    ]
+    by_group = [
+        page.Link(g.label, at.cost({**kept, **now, "group": g.key}), g.key == group.key)
+        for g in GROUPS.values()
+    ]
+    labels = {"source": "Source", "model": "Model", "profile": "Profile", "tz": "Time zone"}
+    dates = {"since": values["since"] or period.since, "until": values["until"] or period.until}
+    fields = [
+        _field(key, label, dates[key], bad, kind="text" if key in bad else "date")
+        for key, label in (("since", "From"), ("until", "To"))
+    ]
+    fields += [_field(key, label, values[key], bad) for key, label in labels.items()]
+    fields.append(
+        _field("day_rule", "Day rule", values["day_rule"], bad) | {"choices": _day_rules(values, bad)}
+    )
+    return {
+        "choices": [
+            {"label": "Period", "links": by_period},
+            {"label": "Group by", "links": by_group},
+        ],
+        "fields": fields,
+        "filters_open": bool(kept or bad) or not period.key,
+        "group": group.key,
+        "action": at.cost(),
+    }
+
+
+def _field(name: str, label: str, value: str, bad: set[str], *, kind: str = "text") -> dict[str, Any]:
+    placeholder = {"tz": "Europe/Berlin", "since": "YYYY-MM-DD", "until": "YYYY-MM-DD"}.get(name, "all")
+    return {"name": name, "label": label, "value": value, "kind": kind, "wrong": name in bad,
+            "placeholder": placeholder}  # fmt: skip
+
+
+def _day_rules(values: Mapping[str, str], bad: set[str]) -> list[dict[str, str]]:
+    words = {"activity": "by activity (estimate)", "started": "day it started", "last_seen": "day last seen"}
+    offered = [{"value": "", "label": "default"}]
+    offered += [{"value": rule, "label": words.get(rule, rule)} for rule in DAY_RULES]
+    if "day_rule" in bad:
+        offered.append({"value": values["day_rule"], "label": f"{values['day_rule']} (not a rule)"})
+    return offered
+
+
+def _answer(cost: Cost, at: Links) -> dict[str, Any]:
+    group, total = cost.group, cost.total
+    said = (
+        f"Basis: {provenance.MONEY}; all usage of the store, so no day rule applies."
+        if cost.all_time
+        else provenance.basis(cost.asked["tz"], cost.asked["day_rule"])
+    )
+    order = "newest first" if cost.daily else "most expensive first"
+    shown = f"{figures.plural(len(_rows(cost)), *_nouns(group))}, {order}"
+    if cost.cut:
+        shown += f"; cut at {cost.asked['limit']}, the total above is of all"
+    picture = _days(cost, at, said) if cost.daily else _bars(cost, at, said)
+    return {
+        "answered": True,
+        "sums": total,
+        "exact": figures.exact_money(total.cost_usd),
+        "unpriced": at.query("unpriced_usage", _same(cost)),
+        "figures": page.sum_figures(total),
+        "heading": f"Cost by {group.label.lower()}",
+        "table_heading": "The same as a table",
+        "table": Markup(
+            tables.table(
+                shown, row_columns(group), [row_cells(group, row, at, _same(cost)) for row in _rows(cost)],
+                totals=total_cells(group, cost.shown), name="cost-table",
+            )
+        ),
+        "provenance": Markup(provenance.line(said, at, group.question, cost.asked)),
+        **picture,
+    }  # fmt: skip
+
+
+def _nouns(group: Group) -> tuple[str, str]:
+    one = {"work": "piece of work"}.get(group.key, group.label.lower())
+    return one, group.many
+
+
+def _rows(cost: Cost) -> list[Any]:
+    """The rows of the table; days are summed over their models."""
+    if cost.daily is None:
+        return cost.rows
+    days = [day for day in reversed(cost.daily.days) if day in cost.daily.by_day]
+    return [{"day": day, **cost.daily.sums(day).record} for day in days]
+
+
+def _same(cost: Cost) -> dict[str, str]:
+    """The parameters that select what the page shows, for links to sessions and other questions."""
+    return {key: value for key, value in cost.asked.items() if key != "limit"}
+
+
+def _days(cost: Cost, at: Links, said: str) -> dict[str, Any]:
+    assert cost.daily is not None
+    same = _same(cost)
+
+    def link(day: str, model: str) -> str:
+        one = {} if cost.group.question == "cost_per_day" else {"model": model or same.get("model", "")}
+        return at.query("cost_sessions", {**same, "since": day, "until": day, **one})
+
+    ring = "calls of unknown cost, not in the bar" if cost.daily.has_unknown else ""
+    chart = charts.stacked_bars(
+        cost.daily.bars(link), name="cost-chart", title="Cost per day by model",
+        description=f"Stacked bars, one per day, in dollars. {said} The same figures are in the table below.",
+    )  # fmt: skip
+    return {
+        "legend": Markup(charts.legend(cost.daily.legend, ring=ring)),
+        "chart": Markup(chart),
+        "chart_note": "",
+    }
+
+
+def _bars(cost: Cost, at: Links, said: str) -> dict[str, Any]:
+    same = _same(cost)
+    bars = [
+        _bar(cost.group, row, lambda row: row_link(cost.group, row, at, same)) for row in cost.rows[:DRAWN]
+    ]
+    chart = charts.horizontal_bars(
+        bars, name="cost-chart", title=f"Cost by {cost.group.label.lower()}",
+        description=f"Horizontal bars in dollars, split into actual and estimated. {said} "
+        "The same figures are in the table below.",
+    )  # fmt: skip
+    bases = [("actual", 0), ("estimated", 1)]
+    present = [(name, colour) for name, colour in bases if getattr(cost.shown, f"{name}_usd")]
+    more = len(cost.rows) - DRAWN
+    note = f'<p class="provenance">{more:,} more in the table.</p>' if more > 0 else ""
+    return {"legend": Markup(charts.legend(present)), "chart": Markup(chart), "chart_note": Markup(note)}
+
+
+def _bar(group: Group, row: Mapping[str, Any], link: Callable[[Mapping[str, Any]], str]) -> Bar:
+    cost, parts = row["cost_usd"], [("actual", row["actual_usd"], 0), ("estimated", row["estimated_usd"], 1)]
+    segments = [Segment(name, value, colour) for name, value, colour in parts if value]
+    if not segments:
+        segments = [Segment("cost", cost)]
+    return Bar(
+        row_label(group, row), segments, link(row), left_out(row["unknown_calls"], row["unknown_tokens"])
+    )

@@ -1,1 +1,150 @@
-"""Filled in below."""
+"""`/<store>`: the home of a store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from datasette import hookimpl
+from datasette.utils.asgi import Response
+from markupsafe import Markup
+
+from state_ledger import charts, figures, questions
+from state_ledger.pages import provenance, tables
+from state_ledger.pages.home import Home, PeriodFigures, read_home
+from state_ledger.pages.links import Links
+from state_ledger.pages.sums import Record, cost_text
+from state_ledger.pages.tables import Cell, Column
+from state_ledger.plugins import page
+from state_ledger.plugins.stores import registry
+
+if TYPE_CHECKING:
+    from datasette.app import Datasette
+
+GROUPS = {"cost": "Cost", "cache": "Cache", "lineage": "Lineage", "activity": "Activity"}
+
+
+@hookimpl
+def register_routes() -> list[tuple[str, Any]]:
+    return [(r"/(?P<database>[^/.]+)/-/home$", home_page)]
+
+
+@hookimpl
+def extra_template_vars(datasette: Datasette, template: str, database: str | None) -> dict[str, Any]:
+    """The way back from the stock page of a database to the home of the store."""
+    if template == "database.html" and database in registry(datasette).stores:
+        return {"ledger_home": page.links(datasette, database).home}
+    return {}
+
+
+async def home_page(request: Any, datasette: Datasette) -> Response:
+    name = await page.open_store(datasette, request)
+    state = registry(datasette).stores[name]
+    home = await page.read(datasette, name, lambda ask: read_home(ask, state.shape))
+    at = page.links(datasette, name)
+    zone = registry(datasette).settings.zone_name
+    context = {
+        "facts": page.store_facts(state, home.overview.sessions, home.overview.last_active, zone),
+        "late": home.late,
+        "periods": [_period(home.month, home, at), _period(home.recent, home, at)],
+        "daily": _daily(home, at),
+        "work": _work(home, at),
+        "attention": [page.linked(notice, at) for notice in home.notices],
+        "groups": _groups(at),
+        "plain": at.plain,
+    }
+    return await page.respond(
+        datasette, request, "ledger_home.html", context, title=name, store=name, section="home"
+    )
+
+
+def _period(part: PeriodFigures, home: Home, at: Links) -> dict[str, Any]:
+    asked = {**home.asked, **part.period.parameters}
+    return {
+        "label": part.period.label,
+        "dates": page.dates(part.period),
+        "sums": part.sums,
+        "exact": figures.exact_money(part.sums.cost_usd),
+        "unpriced": at.query("unpriced_usage", asked),
+        "cost": at.cost({"period": part.period.key}),
+        "figures": [
+            *page.sum_figures(part.sums),
+            ("Sessions active", figures.count(part.sessions), False),
+            ("Messages", figures.count(part.messages), False),
+        ],
+    }
+
+
+def _daily(home: Home, at: Links) -> dict[str, Any]:
+    def link(day: str, model: str) -> str:
+        return at.query("cost_sessions", {**home.asked, "since": day, "until": day, "model": model})
+
+    said = provenance.basis(home.asked["tz"], home.asked["day_rule"])
+    rows = []
+    for day in reversed(home.daily.days):
+        sums = home.daily.sums(day)
+        cost = Cell(sums.cost_text, title=figures.exact_money(sums.cost_usd), word=sums.cost_is_word)
+        rows.append(
+            [Cell(day, link(day, "") if sums.rows else ""), cost,
+             Cell(figures.count(sums.unknown_calls or 0)),
+             Cell(figures.ratio(sums.cache_read_ratio), word=sums.cache_read_ratio is None)]
+        )  # fmt: skip
+    columns = [Column("Day"), Column("Cost", True), Column("Unknown calls", True), Column("Cache read", True)]
+    ring = "calls of unknown cost, not in the bar" if home.daily.has_unknown else ""
+    return {
+        "dates": page.dates(home.recent.period),
+        "legend": Markup(charts.legend(home.daily.legend, ring=ring)),
+        "chart": Markup(
+            charts.stacked_bars(
+                home.daily.bars(link), name="daily-chart", title="Cost per day by model",
+                description=f"Stacked bars, one per day, in dollars. {said} The table below has the same.",
+            )
+        ),
+        "table": Markup(tables.table("Cost per day, newest first", columns, rows, name="daily-table")),
+        "provenance": Markup(provenance.line(said, at, "cost_per_day_and_model", home.asked)),
+    }  # fmt: skip
+
+
+def _work(home: Home, at: Links) -> dict[str, Any]:
+    columns = [Column("Work"), Column("Cost", True), Column("Calls", True), Column("Cache read", True)]
+    said = (
+        f"A conversation and all its delegates. {provenance.basis(home.asked['tz'], home.asked['day_rule'])}"
+    )
+    asked = {**home.asked, "limit": str(len(home.work) or 5)}
+    return {
+        "dates": page.dates(home.recent.period),
+        "table": Markup(
+            tables.table("Cost that falls in the period", columns, [_work_row(row, at) for row in home.work],
+                         name="work-table")
+        ) if home.work else Markup('<p class="all-well">No usage in this period.</p>'),
+        "provenance": Markup(provenance.line(said, at, "top_work", asked)),
+    }  # fmt: skip
+
+
+def _work_row(row: Record, at: Links) -> list[Cell]:
+    cost = cost_text(row["cost_usd"], row["included_calls"], row["unknown_calls"] or row["unknown_tokens"])
+    sub = [figures.plural(row["sessions"], "session")]
+    if row["delegates"]:
+        sub.append(figures.plural(row["delegates"], "delegate"))
+    if row["source"]:
+        sub.append(str(row["source"]))
+    ratio = row["cache_read_ratio"]
+    return [
+        Cell(str(row["title"] or row["work_id"]), at.query("lineage_work", {"session": row["work_id"]}),
+             title=str(row["work_id"]), sub=" · ".join(sub)),
+        Cell(cost, title=figures.exact_money(row["cost_usd"]), word=not cost.startswith("$")),
+        Cell(figures.count(row["api_call_count"]), word=row["api_call_count"] is None),
+        Cell(figures.ratio(ratio), word=ratio is None),
+    ]  # fmt: skip
+
+
+def _groups(at: Links) -> list[dict[str, Any]]:
+    by_group: dict[str, list[dict[str, str]]] = {name: [] for name in GROUPS}
+    for question in questions.load().values():
+        by_group.setdefault(question.group, []).append(
+            {"href": at.query(question.name), "label": question.title, "title": question.description}
+        )
+    return [
+        {"title": GROUPS.get(name, name.capitalize()), "links": links}
+        for name, links in by_group.items()
+        if links
+    ]  # fmt: skip

@@ -1,1 +1,228 @@
-"""Filled in below."""
+"""Stores on a Datasette instance: found among its databases, named for their URLs, opened without harm."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from datasette import Response, hookimpl
+
+from state_ledger import access, ledger, snapshot
+from state_ledger.connection import guard, read_only_uri
+from state_ledger.errors import StateLedgerError, StoreAccessError
+from state_ledger.plugins.store_database import StoreConnection, StoreDatabase, StoreIsOnlyRead, StoreRefused
+from state_ledger.shape import Shape
+from state_ledger.sqlite import Connection, sqlite3
+from state_ledger.stores import Store, name_stores, profile_of
+
+if TYPE_CHECKING:
+    from datasette.app import Datasette
+    from datasette.database import Database
+
+    from state_ledger.settings import Settings
+
+SNAPSHOTS_VARIABLE = "STATE_LEDGER_SNAPSHOTS"
+"""Set by `state-ledger serve --snapshot`: JSON, path of a snapshot -> `{"source", "taken_at"}`."""
+
+SNAPSHOT_VARIABLE = "STATE_LEDGER_SNAPSHOT"
+"""`1`: take a snapshot of every store at start, as the setting `snapshot` does."""
+
+
+@dataclass
+class StoreState:
+    """One store that is being served.
+
+    store: its file (of a snapshot: the file it was taken of), its name in URLs, its profile.
+    shape: its live tables; renewed when the file changes them.
+    snapshot_taken_at: epoch seconds if what is shown is a snapshot, else None.
+    """
+
+    store: Store
+    shape: Shape
+    snapshot_taken_at: float | None = None
+
+
+@dataclass
+class Registry:
+    """The stores of one Datasette instance by database name, and its settings."""
+
+    settings: Settings
+    stores: dict[str, StoreState] = field(default_factory=dict)
+
+
+@dataclass
+class _Found:
+    """A database of the instance that is a store, before it has a name. path: what is opened."""
+
+    database: Database
+    path: Path
+    source: Path
+    taken_at: float | None
+    shape: Shape
+
+
+def registry(datasette: Datasette) -> Registry:
+    """What this instance serves. Raises StoreRefused for a setting that cannot be used."""
+    from state_ledger.settings import Settings
+
+    held: Registry | None = getattr(datasette, "_state_ledger", None)
+    if held is None:
+        try:
+            held = Registry(Settings.from_mapping(datasette.plugin_config("state-ledger") or {}))
+        except StateLedgerError as error:
+            raise StoreRefused(error) from error
+        datasette._state_ledger = held
+    return held
+
+
+@hookimpl(specname="startup", tryfirst=True)
+def take_over_stores(datasette: Datasette) -> None:
+    """Puts a StoreDatabase, under the name of its profile, in the place of every store's database."""
+    held = registry(datasette)
+    wanted = held.settings.snapshot or os.environ.get(SNAPSHOT_VARIABLE) == "1"
+    found = [
+        each
+        for database in list(datasette.databases.values())
+        if database.path is not None and (each := _examine(database, wanted)) is not None
+    ]
+    order = list(datasette.databases)
+    old_names = [each.database.name for each in found]
+    stores = name_stores([each.source for each in found], taken=set(order) - set(old_names))
+    for name in old_names:
+        datasette.remove_database(name)
+    for each, store in zip(found, stores, strict=True):
+        mutable = each.database.is_mutable or access.Sidecars.of(each.path).wal_bytes > 0
+        datasette.add_database(StoreDatabase(datasette, str(each.path), is_mutable=mutable), name=store.name)
+        held.stores[store.name] = StoreState(store, each.shape, each.taken_at)
+    renamed = dict(zip(old_names, (store.name for store in stores), strict=True))
+    databases = datasette.databases
+    datasette.databases = {name: databases[name] for name in (renamed.get(name, name) for name in order)}
+
+
+@hookimpl(specname="prepare_connection", tryfirst=True)
+def refuse_harm(conn: Connection, database: str, datasette: Datasette) -> None:
+    """Refuses before anything reads, also on connections that Datasette makes before it starts plugins."""
+    served = datasette.databases.get(database)
+    if served is None or served.path is None or isinstance(served, StoreDatabase):
+        return
+    refusal = _refusal(Path(served.path), immutable=not served.is_mutable)
+    if refusal is not None:
+        raise StoreRefused(refusal)
+
+
+@hookimpl(specname="prepare_connection", trylast=True)
+def open_the_books(conn: Connection, database: str, datasette: Datasette) -> None:
+    """Gives a store's connection the ledger's views and takes from it what could write.
+
+    Last, since what other plugins register has to be there before the guard closes the door.
+    """
+    served = datasette.databases.get(database)
+    if served is None or served.path is None:
+        return
+    held = registry(datasette)
+    state = held.stores.get(database)
+    known = None
+    if isinstance(served, StoreDatabase) and isinstance(conn, StoreConnection):
+        conn.stamp = served.look(conn)
+        known = state.shape if state is not None and conn.stamp == served.shape_stamp else None
+    profile = state.store.profile if state is not None else profile_of(served.path)
+    try:
+        shape = ledger.install(conn, shape=known, profile=profile, settings=held.settings)
+    except sqlite3.DatabaseError:
+        if isinstance(served, StoreDatabase):
+            raise
+        return  # nothing that SQLite can read as a store: Datasette says what is wrong with it
+    if not shape.is_store:
+        return
+    guard(conn)
+    if state is not None and isinstance(served, StoreDatabase):
+        state.shape = shape
+        served.shape_stamp = conn.stamp
+
+
+@hookimpl
+def handle_exception(datasette: Datasette, request: Any, exception: Exception) -> Any:
+    """What a store refuses: its sentence on a page, instead of a traceback."""
+    if isinstance(exception, StoreRefused):
+        sentence, title, status = exception.message, "This store cannot be read", 503
+    elif isinstance(exception, StoreIsOnlyRead):
+        sentence, title, status = str(exception), "This store is only read", 403
+    else:
+        return None
+    message = {"ok": False, "error": sentence, "status": status, "title": title}
+
+    async def page() -> Response:
+        if request.path.endswith(".json"):
+            return Response.json(message, status=status)
+        templates = [f"{status}.html", "error.html"]
+        return Response.html(
+            await datasette.render_template(templates, message, request=request), status=status
+        )
+
+    return page
+
+
+def _examine(database: Database, snapshot_wanted: bool) -> _Found | None:
+    """What there is to know about a database that is a store; None for any other."""
+    path = Path(os.path.abspath(database.path))  # noqa: PTH100
+    handed_over = json.loads(os.environ.get(SNAPSHOTS_VARIABLE, "{}")).get(str(path))
+    if handed_over is not None:
+        if path.parent.name.startswith(f"{os.getpid()}-"):  # still the process that took it
+            snapshot.remove_at_exit(path.parent)
+        shape, source, taken_at = _shape(path), Path(handed_over["source"]), handed_over["taken_at"]
+        return _Found(database, path, source, taken_at, shape) if shape else None
+    refusal = _refusal(path, immutable=not database.is_mutable)
+    if refusal is not None and not (snapshot_wanted and refusal.snapshot_possible):
+        raise StoreRefused(refusal)
+    shape = _shape(path, immutable=refusal is not None or not database.is_mutable)
+    if shape is None and refusal is None:
+        return None
+    if not snapshot_wanted:
+        return _Found(database, path, path, None, shape) if shape else None
+    try:
+        taken = snapshot.take(path)
+    except StateLedgerError as error:
+        raise StoreRefused(error) from error
+    shape = _shape(taken.path)
+    return _Found(database, taken.path, path, taken.taken_at, shape) if shape else None
+
+
+def _refusal(path: Path, *, immutable: bool) -> StoreAccessError | None:
+    """Why this database must not be opened; None if it may be, or is none of ours to judge."""
+    try:
+        if immutable:
+            access.header_of(path)
+        else:
+            access.check(path)
+    except StoreAccessError as refusal:
+        if not path.exists() or path.stat().st_size == 0:
+            return None  # a database yet to be made
+        if refusal.snapshot_possible and _is_something_else(path):
+            return None
+        return refusal
+    return None
+
+
+def _is_something_else(path: Path) -> bool:
+    """Whether a file that we would not open is no store. Reads it as immutable, which makes no sidecars."""
+    if access.Sidecars.of(path).wal_bytes:  # its tables may be in the log, which is not read so
+        return False
+    try:
+        with closing(sqlite3.connect(read_only_uri(path, immutable=True), uri=True)) as connection:
+            return not Shape.read(connection).is_store
+    except sqlite3.DatabaseError:
+        return False
+
+
+def _shape(path: Path, *, immutable: bool = False) -> Shape | None:
+    """The shape of a file that is a store and can be read, else None."""
+    try:
+        with closing(sqlite3.connect(read_only_uri(path, immutable=immutable), uri=True)) as connection:
+            shape = Shape.read(connection)
+    except sqlite3.DatabaseError:
+        return None
+    return shape if shape.is_store else None

@@ -1,1 +1,142 @@
-"""Filled in below."""
+"""`/`: a card per store; and the short addresses of the pages of a store.
+
+| address | is |
+|---|---|
+| `/` | the cards (`/-/stores`) |
+| `/-/datasette` | Datasette's own index |
+| `/<store>` | the home of the store (`/<store>/-/home`), unless there is a query string |
+| `/<store>/-/tables` | Datasette's own page of the database |
+
+The short addresses are rewritten before Datasette routes them; `.json` forms are left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import TYPE_CHECKING, Any
+
+from datasette import hookimpl
+from datasette.utils import tilde_decode
+from datasette.utils.asgi import Response
+from markupsafe import Markup
+
+from state_ledger import charts, figures
+from state_ledger.errors import StateLedgerError
+from state_ledger.pages import provenance
+from state_ledger.pages.card import read_card
+from state_ledger.plugins import compat, page
+from state_ledger.plugins.store_database import StoreRefused
+from state_ledger.plugins.stores import registry
+
+if TYPE_CHECKING:
+    from datasette.app import Datasette
+
+Scope = MutableMapping[str, Any]
+App = Callable[[Scope, Any, Any], Awaitable[None]]
+
+
+@hookimpl
+def register_routes() -> list[tuple[str, Any]]:
+    return [(r"/-/stores$", stores_page)]
+
+
+@hookimpl
+def asgi_wrapper(datasette: Datasette) -> Callable[[App], App]:
+    """Turns the short addresses into those of the routes, for GET and HEAD."""
+
+    def wrap(app: App) -> App:
+        async def with_short_addresses(scope: Scope, receive: Any, send: Any) -> None:
+            if scope["type"] == "http" and scope["method"] in ("GET", "HEAD"):
+                # An embedder's first request can come before start-up, when no store is known yet.
+                await datasette.invoke_startup()
+                base = datasette.setting("base_url").rstrip("/")
+                asked = _path(scope)
+                under_base = bool(base) and asked.startswith(base + "/")
+                local = asked[len(base) :] if under_base else asked
+                stores = registry(datasette).stores
+                target = long_address(local, bool(scope.get("query_string")), stores)
+                if target != local:
+                    full = (base if under_base else "") + target
+                    scope = {**scope, "path": full, "raw_path": full.encode("ascii")}
+            await app(scope, receive, send)
+
+        return with_short_addresses
+
+    return wrap
+
+
+def long_address(path: str, has_query: bool, stores: Any) -> str:
+    """The address of the route that a short address stands for; any other path as it is.
+
+    `stores` holds the names of the databases that are stores.
+    """
+    if path == "/":
+        return "/-/stores"
+    if path == "/-/datasette":
+        return "/"
+    first, _, rest = path.lstrip("/").partition("/")
+    if tilde_decode(first) not in stores:
+        return path
+    if not rest and not has_query and path == f"/{first}":
+        return f"/{first}/-/home"
+    return f"/{first}" if rest == "-/tables" else path
+
+
+def _path(scope: Scope) -> str:
+    """The path as it was sent, still encoded: `foo~2Fbar` is not `foo/bar`."""
+    raw = scope.get("raw_path")
+    return (raw.decode("ascii") if raw else scope["path"]).partition("?")[0]
+
+
+async def stores_page(request: Any, datasette: Datasette) -> Response:
+    """The index: what this visitor may see, a card per store, then the other databases."""
+    held = registry(datasette)
+    names = await page.visible_stores(datasette, request)
+    cards = [await _card(datasette, name) for name in names]
+    others = [
+        {"name": name, "href": datasette.urls.database(name)}
+        for name, database in datasette.databases.items()
+        if name not in held.stores
+        and not name.startswith("_")
+        and await compat.may_view_database(datasette, request.actor, name)
+    ]
+    settings = held.settings
+    context = {
+        "cards": cards,
+        "others": others,
+        "summary": figures.plural(len(cards), "store"),
+        "basis": provenance.basis(settings.zone_name, settings.day_rule),
+    }
+    return await page.respond(datasette, request, "ledger_stores.html", context, title="Stores")
+
+
+async def _card(datasette: Datasette, name: str) -> dict[str, Any]:
+    held = registry(datasette)
+    state, zone, at = held.stores[name], held.settings.zone_name, page.links(datasette, name)
+    taken = state.snapshot_taken_at
+    shown: dict[str, Any] = {
+        "name": name,
+        "home": at.home,
+        "facts": [page.short_path(state.store.path)],
+        "snapshot": figures.moment(taken, zone) if taken is not None else "",
+        "problem": "",
+    }
+    try:
+        card = await page.read(datasette, name, lambda ask: read_card(ask, state.shape))
+    except (StateLedgerError, StoreRefused) as error:
+        return shown | {"problem": str(error)}
+    sums = card.sums
+    return shown | {
+        "facts": page.store_facts(state, card.overview.sessions, card.overview.last_active, zone),
+        "sums": sums,
+        "figures": page.sum_figures(sums)[:6],
+        "attention": [page.linked(notice, at) for notice in card.notices],
+        "spark": Markup(
+            charts.sparkline(
+                card.by_day,
+                name=f"spark-{name}",
+                title=f"Cost per day of {name}",
+                description=f"Small bars for the last 30 days, in all {sums.cost_text}.",
+            )
+        ),
+    }

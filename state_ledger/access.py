@@ -25,6 +25,7 @@ _JOURNAL_MAGIC = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
 _JOURNAL_PATIENCE_S = 10.0
 """A writer rewrites its journal at each transaction; one older than this was left by a crash."""
 
+_BY_SNAPSHOT = "or read a snapshot: state-ledger serve --snapshot PATH"
 _CHUNK_BYTES = 1 << 20
 
 _headers: dict[tuple[int, int], int] = {}
@@ -190,7 +191,7 @@ def _check_wal(path: Path, status: os.stat_result, sidecars: Sidecars) -> None:
             path,
             f"{path} is in write-ahead mode and nobody has it open, and reading it then needs "
             f"two files beside it that this user cannot make in {folder}.",
-            f"Run as its owner ({_user(status.st_uid)}), or read a snapshot: state-ledger serve --snapshot PATH.",
+            f"Run as its owner ({_user(status.st_uid)}), {_BY_SNAPSHOT}.",
             snapshot_possible=True,
         )
     if _would_lock_out_the_owner(status, folder):
@@ -198,7 +199,7 @@ def _check_wal(path: Path, status: os.stat_result, sidecars: Sidecars) -> None:
             path,
             f"{path} belongs to {_user(status.st_uid)}, and reading it as {_user(_me())} would leave "
             f"files beside it that keep {_user(status.st_uid)} from writing.",
-            f"Run as {_user(status.st_uid)}, or read a snapshot: state-ledger serve --snapshot PATH.",
+            f"Run as {_user(status.st_uid)}, {_BY_SNAPSHOT}.",
             snapshot_possible=True,
         )
 
@@ -217,7 +218,7 @@ def _check_journal(path: Path, sidecars: Sidecars) -> None:
         raise StoreAccessError(
             path,
             f"{path} was left in the middle of a write: {path.name}-journal beside it has to be played back.",
-            "Start the agent once, which does that, or read a snapshot: state-ledger serve --snapshot PATH.",
+            f"Start the agent once, which does that, {_BY_SNAPSHOT}.",
             snapshot_possible=True,
         )
 

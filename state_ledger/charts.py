@@ -192,9 +192,7 @@ def _row(bar: Bar, y: float, longest: float, unit: Unit) -> str:
     return _link(bar.href, "".join(parts), nested=True)
 
 
-def ratio_line(
-    points: Sequence[tuple[str, float | None]], *, name: str, title: str, description: str
-) -> str:
+def ratio_line(points: Sequence[tuple[str, float | None]], *, name: str, title: str, description: str) -> str:
     """A share from 0 to 1 over days: `(ISO date, share)`; the line breaks where there is no data."""
     if not any(value is not None for _, value in points):
         return _empty(name, title, description, "No data: no prompt tokens were recorded.")

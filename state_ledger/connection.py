@@ -24,16 +24,20 @@ READING_PRAGMAS: frozenset[str] = frozenset(
         "collation_list", "compile_options", "data_version", "database_list", "foreign_key_check",
         "foreign_key_list", "freelist_count", "function_list", "index_info", "index_list",
         "index_xinfo", "integrity_check", "module_list", "page_count", "pragma_list", "quick_check",
-        "table_info", "table_list", "table_xinfo",
+        "recursive_triggers", "table_info", "table_list", "table_xinfo",
     }
 )  # fmt: skip
-"""Pragmas that change nothing, with or without an argument."""
+"""Pragmas that change nothing, with or without an argument.
+
+`recursive_triggers` is among them since sqlite-utils, which Datasette 1.0 uses to read columns, sets
+it on every connection; where nothing can be written no trigger runs.
+"""
 
 ASKING_PRAGMAS: frozenset[str] = frozenset(
     {
         "application_id", "auto_vacuum", "automatic_index", "busy_timeout", "cache_size", "encoding",
         "foreign_keys", "journal_mode", "journal_size_limit", "mmap_size", "page_size", "query_only",
-        "recursive_triggers", "schema_version", "secure_delete", "synchronous", "temp_store", "threads",
+        "schema_version", "secure_delete", "synchronous", "temp_store", "threads",
         "user_version", "wal_autocheckpoint",
     }
 )  # fmt: skip

@@ -50,7 +50,8 @@ class Index:
     @property
     def sql(self) -> str:
         """Its CREATE statement."""
-        made = f"CREATE {'UNIQUE ' if self.unique else ''}INDEX {self.name} ON {self.table}({', '.join(self.terms)})"
+        unique = "UNIQUE " if self.unique else ""
+        made = f"CREATE {unique}INDEX {self.name} ON {self.table}({', '.join(self.terms)})"
         return f"{made} WHERE {self.where}" if self.where else made
 
 
@@ -81,7 +82,9 @@ _TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_to
 _SESSIONS = (
     _text("id", key=1),
     _text("source", not_null=True),
-    *map(_text, ("user_id", "session_key", "chat_id", "chat_type", "thread_id", "display_name", "origin_json")),
+    *map(
+        _text, ("user_id", "session_key", "chat_id", "chat_type", "thread_id", "display_name", "origin_json")
+    ),
     _counter("expiry_finalized"),
     *map(_text, ("model", "model_config", "system_prompt")),
     Column("parent_session_id", "TEXT", references="sessions(id)"),
@@ -89,7 +92,9 @@ _SESSIONS = (
     _real("ended_at"),
     _text("end_reason"),
     *map(_counter, ("message_count", "tool_call_count", *_TOKENS)),
-    *map(_text, ("cwd", "git_branch", "git_repo_root", "billing_provider", "billing_base_url", "billing_mode")),
+    *map(
+        _text, ("cwd", "git_branch", "git_repo_root", "billing_provider", "billing_base_url", "billing_mode")
+    ),
     *map(_real, ("estimated_cost_usd", "actual_cost_usd")),
     *map(_text, ("cost_status", "cost_source", "pricing_version", "title")),
     _counter("api_call_count"),

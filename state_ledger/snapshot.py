@@ -29,6 +29,7 @@ RESTARTS = 3
 PATIENCE_S = 60.0
 """How long one attempt waits for a writer that holds the whole file."""
 ATTEMPTS = 5
+_LOCKED = (5, 6)  # SQLITE_BUSY and SQLITE_LOCKED; Python names them from 3.11 on
 
 Moment = tuple[tuple[int, int, int, int] | None, ...]
 
@@ -211,7 +212,7 @@ def _pace() -> Callable[[int, int, int], None]:
 
     def progress(status: int, remaining: int, _total: int) -> None:
         nonlocal least, restarts, deadline
-        if status in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        if status in _LOCKED:
             if time.monotonic() > deadline:
                 raise _KeptChangingError
             return

@@ -8,7 +8,7 @@ from __future__ import annotations
 from random import Random
 
 from state_ledger.demo.prices import CHEAP, MAIN, REPORTING, SONNET, Route
-from state_ledger.demo.prose import SHARES, theme_names
+from state_ledger.demo.prose import draw_topic
 from state_ledger.demo.rhythm import duration
 from state_ledger.demo.session import Peer, Place, Session
 
@@ -19,6 +19,9 @@ _SOURCES = {
 SOURCES = tuple(_SOURCES)
 """Where sessions that no other session started come from."""
 
+PEOPLE = ("cli", "cli", "telegram", "discord", "webui", "tui")
+"""Where people sit who choose their model themselves."""
+
 ROUTES = tuple(route for route, _ in MAIN)
 
 JOBS = {
@@ -26,7 +29,7 @@ JOBS = {
     "server-health": (7, 0),
     "backup_check": (2, 15),
     "inbox-digest": (16, 45),
-    "weekly_report": (8, 0),
+    "evening_report": (18, 0),
     "9f3c1a7be204": (21, 10),
 }
 """Scheduled jobs and the hour and minute at which they run; one has only its number for a name."""
@@ -49,8 +52,14 @@ _PLACES = (
     Place("/srv/ops", "main", "/srv/ops"),
 )
 _PROFILES = (None, None, None, "work", "family")
-_DESK_ENDS = ("cli_close", "new_session", "agent_close")
+_ENDS = {
+    "cron": ("cron_complete",),
+    "cli": ("cli_close", "cli_close", "new_session", "session_switch"),
+    "tui": ("tui_close", "tui_shutdown", "ws_disconnect"),
+    "webui": ("ws_disconnect", "new_session", "idle_timeout"),
+}
 _MESSENGER_ENDS = ("idle", "session_reset", "daily")
+_OTHER_ENDS = ("agent_close",)
 
 
 def root(
@@ -64,26 +73,26 @@ def root(
     """A session that starts a family; what is not given is drawn."""
     source = source or rng.choices(SOURCES, tuple(_SOURCES.values()))[0]
     machine = source in ("cron", "tool")
-    language = language or ("en" if machine else rng.choices(tuple(SHARES), tuple(SHARES.values()))[0])
-    theme = theme or ("servers" if source == "cron" else rng.choice(theme_names()))
+    language = language or ("en" if machine else None)
+    theme = theme or ("servers" if source == "cron" else None)
     session = Session(
         kind="root",
         source=source,
         route=route or _draw(rng, CHEAP if machine else MAIN),
-        language=language,
-        theme=theme,
+        topic=draw_topic(rng, language, theme),
         until=duration(rng, source),
         closed=rng.uniform(2, 900),
         weight=0.3 if machine else 1.2,
         profile=rng.choice(_PROFILES),
     )
     if source == "cron":
-        session.job, session.end_reason = rng.choice(tuple(JOBS)), "cron_complete"
+        session.job = rng.choice(tuple(JOBS))
     elif source in _MESSENGERS:
-        session.peer, session.end_reason = rng.choice(_PEERS), rng.choice(_MESSENGER_ENDS)
-    else:
-        session.end_reason = rng.choice(_DESK_ENDS)
-        session.place = rng.choice(_PLACES) if source in ("cli", "tui") else None
+        session.peer = rng.choice(_PEERS)
+    elif source in ("cli", "tui"):
+        session.place = rng.choice(_PLACES)
+    ends = _MESSENGER_ENDS if session.peer else _ENDS.get(source, _OTHER_ENDS)
+    session.end_reason = rng.choice(ends)
     return session
 
 
@@ -120,8 +129,7 @@ def continuation(rng: Random, parent: Session) -> Session:
         kind="continuation",
         source=parent.source,
         route=parent.route,
-        language=parent.language,
-        theme=parent.theme,
+        topic=parent.topic,
         parent=parent,
         closed=parent.closed,
         end_reason=parent.end_reason,
@@ -143,8 +151,7 @@ def delegate(rng: Random, parent: Session) -> Session:
         kind="delegate",
         source="subagent",
         route=parent.route if rng.random() < 0.4 else _draw(rng, CHEAP),
-        language=parent.language,
-        theme=parent.theme,
+        topic=parent.topic,
         parent=parent,
         started=begin,
         until=min(begin + duration(rng, "subagent"), begin + (parent.until - begin) * 0.8),
@@ -170,7 +177,8 @@ def delegation_tree(rng: Random, first: Session) -> list[Session]:
 
 def branched(rng: Random, first: Session, *, ends: bool) -> list[Session]:
     """A session and a branch off it; the first one ends there, or goes on beside it."""
-    other = root(rng, source=first.source, language=first.language, theme=first.theme, route=first.route)
+    other = root(rng, source=first.source, route=first.route)
+    other.topic = first.topic
     other.kind, other.parent, other.place, other.profile = "branch", first, first.place, first.profile
     other.peer = first.peer
     if ends:
@@ -184,7 +192,7 @@ def branched(rng: Random, first: Session, *, ends: bool) -> list[Session]:
 
 def resets(rng: Random, first: Session) -> list[Session]:
     """A messenger's chat that is begun anew: linked to the earlier session, yet no continuation."""
-    other = root(rng, source=first.source, language=first.language, route=first.route)
+    other = root(rng, source=first.source, language=first.topic.language, route=first.route)
     other.kind, other.parent, other.peer, other.profile = "reset", first, first.peer, first.profile
     first.end_reason, first.closed = "session_reset", 3.0
     begin = first.until + 3.0 + rng.uniform(0, 40_000)

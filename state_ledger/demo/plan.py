@@ -35,7 +35,9 @@ place, messages sent otherwise than stored, a turn taken back, a session never e
 cache that keeps breaking, and a real cost known for one of two models."""
 
 _SPREAD = 0.9
-_FEATURED = 0.45
+_OVERSHOOT = 4.5
+"""Messages that a session has beyond its size: a turn, once begun, is written to its end."""
+_FEATURED = 0.6
 
 
 def plan(rng: Random, voices: Voices, rhythm: Rhythm, sessions: int, mean_messages: float) -> list[Session]:
@@ -51,7 +53,7 @@ def plan(rng: Random, voices: Voices, rhythm: Rhythm, sessions: int, mean_messag
     drawn = _families(rng)
     while len(planned) < ordinary:
         family = next(drawn)[: ordinary - len(planned)]
-        _give_features(rng, family[0], features)
+        _give_features(rng, family[0], features, alone=len(family) == 1)
         _place(rng, rhythm, family)
         planned += family
     for name in TROUBLES:
@@ -75,19 +77,19 @@ def _families(rng: Random) -> Iterator[list[Session]]:
     for source in families.SOURCES:
         yield [families.root(rng, source=source)]
     for route in families.ROUTES:
-        yield [families.root(rng, source="cli", route=route)]
+        yield [families.root(rng, source=rng.choice(families.PEOPLE), route=route)]
     while True:
         yield families.by_chance(rng)
 
 
-def _give_features(rng: Random, root: Session, features: Iterator[str]) -> None:
+def _give_features(rng: Random, root: Session, features: Iterator[str], *, alone: bool) -> None:
     if root.source in ("cron", "tool") or rng.random() > _FEATURED:
         return
     feature = next(features)
     root.features = frozenset((feature,))
     if feature in ("switch", "switch_back", "partly_actual"):
         families.switch_models(rng, root, feature)
-    if feature == "idle" and root.end_reason not in ("compression", "branched"):
+    if feature == "idle" and alone:
         root.closed = None
 
 
@@ -97,10 +99,7 @@ def _place(rng: Random, rhythm: Rhythm, family: list[Session]) -> None:
     span = max(session.until + (session.closed or 0.0) for session in family)
     longest = (rhythm.end - rhythm.start) * 0.9
     shrink = min(1.0, longest / span)
-    if root.job:
-        start = rhythm.scheduled(rng, *families.JOBS[root.job])
-    else:
-        start = rhythm.moment(rng)
+    start = rhythm.scheduled(rng, *families.JOBS[root.job]) if root.job else rhythm.moment(rng)
     # What is over by the end of the period has to begin early enough.
     start = max(rhythm.start, min(start, rhythm.end - span * shrink - rng.uniform(60, 7200)))
     for session in family:
@@ -112,9 +111,9 @@ def _place(rng: Random, rhythm: Rhythm, family: list[Session]) -> None:
 
 def _size(rng: Random, planned: list[Session], mean: float) -> None:
     drawn = [session.weight * exp(rng.gauss(0, _SPREAD)) for session in planned]
-    scale = mean * len(planned) / sum(drawn)
+    scale = max(1.0, mean - _OVERSHOOT) * len(planned) / sum(drawn)
     for session, size in zip(planned, drawn, strict=True):
-        session.size = max(6, round(size * scale))
+        session.size = max(4, round(size * scale))
 
 
 def _name(rng: Random, voices: Voices, planned: list[Session]) -> None:
@@ -145,7 +144,7 @@ def _name(rng: Random, voices: Voices, planned: list[Session]) -> None:
         elif rng.random() < 0.1:
             title = None
         else:
-            title = _unused(rng, voices.voice(session.language, session.theme).titles, titles)
+            title = _unused(rng, voices.voice(session.topic).titles, titles)
         session.title = title if title not in titles else None
         if session.title:
             titles.add(session.title)

@@ -74,7 +74,9 @@ class Route:
         """The same route as a `/model` command in mid-session records it: with an API mode."""
         if self.included:
             return self
-        return replace(self, mode="anthropic_messages" if self.provider == "anthropic" else "chat_completions")
+        return replace(
+            self, mode="anthropic_messages" if self.provider == "anthropic" else "chat_completions"
+        )
 
 
 _OPENROUTER = "https://openrouter.ai/api/v1"
@@ -89,11 +91,20 @@ _FLASH = Price(0.30, 2.50, 0.03, 0.0)
 
 SONNET = Route("anthropic/claude-sonnet-4-5", "openrouter", _OPENROUTER, price=_SONNET, caching="writes")
 SONNET_DATED = Route(
-    "claude-sonnet-4-5-20250929", "anthropic", price=_SONNET, caching="writes", source="official_docs_snapshot"
+    "claude-sonnet-4-5-20250929",
+    "anthropic",
+    price=_SONNET,
+    caching="writes",
+    source="official_docs_snapshot",
 )
 SONNET_SHOUTED = replace(SONNET, model="Anthropic/Claude-Sonnet-4-5", base_url=_OPENROUTER + "/")
 OPUS = Route(
-    "claude-opus-4-5", "anthropic", price=_OPUS, caching="writes", source="official_docs_snapshot", reasons=True
+    "claude-opus-4-5",
+    "anthropic",
+    price=_OPUS,
+    caching="writes",
+    source="official_docs_snapshot",
+    reasons=True,
 )
 HAIKU = Route("anthropic/claude-haiku-4-5", "openrouter", _OPENROUTER, price=_HAIKU, caching="writes")
 GPT = Route("openai/gpt-5.2", "openrouter", _OPENROUTER, price=_GPT, reasons=True)

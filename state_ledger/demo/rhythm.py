@@ -16,8 +16,8 @@ _DURATIONS = {  # median seconds from first to last message, spread
     "cron": (90.0, 0.5),
     "subagent": (240.0, 0.7),
     "tool": (60.0, 0.5),
-    "telegram": (5400.0, 1.6),
-    "discord": (7200.0, 1.6),
+    "telegram": (14_000.0, 1.7),
+    "discord": (9_000.0, 1.6),
 }
 _AT_A_DESK = (2100.0, 0.9)
 
@@ -32,7 +32,8 @@ class Rhythm:
         first = datetime.fromtimestamp(self.start, timezone.utc)
         # A day counts from the hour at which the period begins, so that no day is a part of one.
         self._weights = [
-            _WEEKDAYS[(first + timedelta(days=day)).weekday()] * (1 + _GROWTH * day / days) for day in range(days)
+            _WEEKDAYS[(first + timedelta(days=day)).weekday()] * (1 + _GROWTH * day / days)
+            for day in range(days)
         ]
 
     def moment(self, rng: Random) -> float:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from state_ledger.demo.prices import Route
+from state_ledger.demo.prose import Topic
 from state_ledger.demo.usage import Tally
 
 COLUMNS = (
@@ -91,8 +92,7 @@ class Session:
     kind: str
     source: str
     route: Route
-    language: str
-    theme: str
+    topic: Topic
     parent: Session | None = None
     started: float = 0.0
     until: float = 0.0

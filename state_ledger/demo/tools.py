@@ -21,13 +21,19 @@ _PATHS = (
     "ledger/2026.csv",
 )
 _WORDS = (
-    "index", "queue", "worker", "request", "session", "cache", "token", "invoice", "parser", "retry", "window",
-    "thread", "socket", "bucket", "schema", "cursor", "filter", "signal", "handle", "buffer", "record", "packet",
+    "index", "queue", "worker", "request", "session", "cache", "token", "invoice", "parser", "retry",
+    "window", "thread", "socket", "bucket", "schema", "cursor", "filter", "signal", "handle", "buffer",
+    "record", "packet",
 )  # fmt: skip
 _COMMANDS = ("pytest -q", "git diff --stat", "df -h", "journalctl -n 40", "ls -la", "rg -n TODO", "du -sh *")
-_SITES = ("example.org/rail/timetable", "example.net/museum", "example.com/recipes/lentils", "example.org/status")
-_MEDIAN_LINES = 9.0
-_SPREAD = 1.05
+_SITES = (
+    "example.org/rail/timetable",
+    "example.net/museum",
+    "example.com/recipes/lentils",
+    "example.org/status",
+)
+_MEDIAN_LINES = 15.0
+_SPREAD = 1.1
 
 
 @dataclass(frozen=True)
@@ -68,9 +74,13 @@ class Toolbox:
             body = "\n".join(rng.choices(self._code, k=min(lines, 12)))
             return Call(name, _json(path=path, content=body), _json(success=True, lines=lines))
         if name == "search_files":
-            return Call(name, _json(pattern=rng.choice(_WORDS)), "\n".join(rng.choices(self._listing, k=lines)))
+            return Call(
+                name, _json(pattern=rng.choice(_WORDS)), "\n".join(rng.choices(self._listing, k=lines))
+            )
         if name == "web_search":
-            return Call(name, _json(query=f"{rng.choice(_WORDS)} {rng.choice(_WORDS)}"), self._found(rng, lines))
+            return Call(
+                name, _json(query=f"{rng.choice(_WORDS)} {rng.choice(_WORDS)}"), self._found(rng, lines)
+            )
         if name == "web_extract":
             page = "https://" + rng.choice(_SITES)
             return Call(name, _json(urls=[page]), "\n".join(rng.choices(self._prose, k=lines)))
@@ -80,7 +90,10 @@ class Toolbox:
         return Call(name, _json(note=rng.choice(self._prose)), _json(success=True))
 
     def _found(self, rng: Random, lines: int) -> str:
-        hits = [{"title": title, "url": "https://" + rng.choice(_SITES)} for title in rng.choices(self._prose, k=lines)]
+        hits = [
+            {"title": title, "url": "https://" + rng.choice(_SITES)}
+            for title in rng.choices(self._prose, k=lines)
+        ]
         return json.dumps({"results": hits})
 
 
@@ -102,7 +115,9 @@ def _log_line(rng: Random) -> str:
     clock = f"{rng.randrange(24):02}:{rng.randrange(60):02}:{rng.randrange(60):02}"
     level = rng.choices(("INFO", "DEBUG", "WARN", "ERROR"), (70, 20, 8, 2))[0]
     what = f"{rng.choice(_WORDS)} {rng.choice(_WORDS)} {rng.randrange(100000)}"
-    return f"{clock} {level:5} {rng.choice(_WORDS)}.{rng.choice(_WORDS)}: {what} took {rng.randrange(9000)} ms"
+    return (
+        f"{clock} {level:5} {rng.choice(_WORDS)}.{rng.choice(_WORDS)}: {what} took {rng.randrange(9000)} ms"
+    )
 
 
 def _code_line(rng: Random) -> str:
@@ -112,7 +127,7 @@ def _code_line(rng: Random) -> str:
             "def {name}_{other}(self, limit: int = {number}) -> None:",
             "    {name} = self._{other}.get({number})",
             "    if {name} is None or len({other}) > {number}:",
-            "        raise ValueError(f\"{name} {number}: {{{other}!r}}\")",
+            '        raise ValueError(f"{name} {number}: {{{other}!r}}")',
             "    for {name} in sorted({other}, key=lambda row: row[{number}]):",
             "        return {name} + {other}[{number}:]",
             "    # {name} before {other}: measured, {number} ms",

@@ -49,7 +49,9 @@ class Tally:
     first: float = 0.0
     last: float = 0.0
 
-    def add(self, at: float, fresh: int, output: int, cache_read: int, cache_write: int, reasoning: int) -> None:
+    def add(
+        self, at: float, fresh: int, output: int, cache_read: int, cache_write: int, reasoning: int
+    ) -> None:
         """Adds one call's tokens, made at `at`."""
         self.first = at if not self.calls else self.first
         self.last = at
@@ -78,7 +80,9 @@ class Book:
         self._helper_route = helper_route or rng.choices(*zip(*HELPERS, strict=True))[0]
         self.last_route: Route | None = None
 
-    def call(self, route: Route, at: float, prompt: int, output: int, *, reasoning: int = 0, same: bool = True) -> None:
+    def call(
+        self, route: Route, at: float, prompt: int, output: int, *, reasoning: int = 0, same: bool = True
+    ) -> None:
         """Books one call of the main loop: `prompt` tokens in, `output` tokens out.
 
         reasoning: tokens of the output that were thought, not said. same: whether the prompt still
@@ -103,7 +107,15 @@ class Book:
         self._book(self._helper_route, task, at, prompt, output, 0, 0, 0)
 
     def _book(
-        self, route: Route, task: str, at: float, fresh: int, output: int, read: int, write: int, reasoning: int
+        self,
+        route: Route,
+        task: str,
+        at: float,
+        fresh: int,
+        output: int,
+        read: int,
+        write: int,
+        reasoning: int,
     ) -> None:
         tally = self._rows.setdefault((route, task), Tally())
         tally.add(at, fresh, output, read, write, reasoning)

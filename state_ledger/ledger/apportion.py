@@ -10,16 +10,23 @@ DAY_RULES = ("activity", "started", "last_seen")
 counters and not calls; `started`: all on the day the session began; `last_seen`: all on the day of
 the last call."""
 
+ALL_TIME = "all_time"
+"""The `day_rule` of rows that are not placed in time: whole counters, for questions without a period."""
+
 WHOLE = ("session_id", "source", "profile", "model", "canonical_model", "billing_provider", "billing_base_url",
-         "billing_mode", "task", "attribution", "legacy", "basis", "partial")  # fmt: skip
+         "billing_mode", "task", "attribution", "legacy", "basis", "partial",
+         "cost_status", "cost_source")  # fmt: skip
 SPREAD = ("api_call_count", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens",
           "reasoning_tokens", "prompt_tokens", "fresh_tokens", "processed_tokens", "cost_usd", "actual_usd",
-          "estimated_usd", "included_calls", "unknown_calls", "unknown_tokens")  # fmt: skip
+          "estimated_usd", "stored_estimate_usd", "included_calls", "unknown_calls", "unknown_tokens")  # fmt: skip
 
 
 def views(shape: Shape) -> list[tuple[str, str]]:
     """The view of usage in time as (name, SELECT)."""
-    return [("ledger_time", " UNION ALL ".join([_by_activity(), *map(_at_once, DAY_RULES[1:])]))]
+    rules = " UNION ALL ".join([_by_activity(), *map(_at_once, DAY_RULES[1:]), _not_placed()])
+    spread = ", ".join(f"{name} * share AS {name}" for name in SPREAD)
+    edges = "day_rule, bucket, first_bucket, last_bucket, share"
+    return [("ledger_time", f"SELECT {', '.join(WHOLE)}, {edges}, {spread} FROM ({rules})")]
 
 
 def _by_activity() -> str:
@@ -41,13 +48,9 @@ def _by_activity() -> str:
     fallback = f"json_object(coalesce({bucket(f'coalesce({otherwise})')}, ''), 1.0)"
     first, last = first_and_last("u.session_id")
     return (
-        f"SELECT {', '.join(f'u.{name} AS {name}' for name in WHOLE)}, 'activity' AS day_rule,"
-        " CASE WHEN h.key <> '' THEN CAST(h.key AS INTEGER) END AS bucket,"
+        "SELECT u.*, 'activity' AS day_rule, CASE WHEN h.key <> '' THEN CAST(h.key AS INTEGER) END AS bucket,"
         f" {bucket(f'coalesce({first}, {otherwise})')} AS first_bucket,"
-        f" {bucket(f'coalesce({last}, {otherwise})')} AS last_bucket,"
-        " h.value AS share,"
-        + ", ".join(f" u.{name} * h.value AS {name}" for name in SPREAD)
-        + " FROM ledger_usage AS u"
+        f" {bucket(f'coalesce({last}, {otherwise})')} AS last_bucket, h.value AS share FROM ledger_usage AS u"
         f" CROSS JOIN json_each(coalesce(nullif({histogram}, '{{}}'), {fallback})) AS h"
     )
 
@@ -57,10 +60,9 @@ def _at_once(day_rule: str) -> str:
         "started": "coalesce(u.started_at, u.first_seen, u.last_seen)",
         "last_seen": "coalesce(u.last_seen, u.started_at, u.first_seen)",
     }[day_rule]
-    whole = ", ".join(f"u.{name} AS {name}" for name in WHOLE)
-    spread = ", ".join(f"u.{name} * 1.0 AS {name}" for name in SPREAD)
     at = bucket(moment)
-    return (
-        f"SELECT {whole}, '{day_rule}' AS day_rule, {at} AS bucket, {at} AS first_bucket, {at} AS last_bucket,"
-        f" 1.0 AS share, {spread} FROM ledger_usage AS u"
-    )
+    return f"SELECT u.*, '{day_rule}', {at}, {at}, {at}, 1 FROM ledger_usage AS u"
+
+
+def _not_placed() -> str:
+    return f"SELECT u.*, '{ALL_TIME}', NULL, NULL, NULL, 1 FROM ledger_usage AS u"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from state_ledger.ledger.columns import LAST_MILLISECOND, LAST_SECOND, column
-from state_ledger.ledger.usage import COUNTERS, ROUNDING, TOKENS, implausible
+from state_ledger.ledger.usage import AMOUNTS, COUNTERS, ROUNDING, TOKENS, implausible
 from state_ledger.shape import Shape
 
 CUMULATIVE_UNTIL = 1774483200
@@ -48,18 +48,15 @@ def _discrepancies(shape: Shape) -> list[str]:
 
     Columns: kind, session_id, figure (a column's name or NULL), session_value, usage_value, difference.
     """
-    arms = []
-    for name in COUNTERS:
-        arms.append(
-            f"SELECT 'usage rows exceed the session' AS kind, r.session_id AS session_id, '{name}' AS figure,"
-            f" r.own_{name} AS session_value, r.own_{name} - r.{name} AS usage_value, r.{name} AS difference"
-            f" FROM ledger_session_rest AS r WHERE r.{name} < 0"
-        )
-    for name in ("estimated_cost_usd", "actual_cost_usd"):
-        arms.append(
-            f"SELECT 'usage rows exceed the session', r.session_id, '{name}', r.own_{name}, r.own_{name} - r.{name},"
-            f" r.{name} FROM ledger_session_rest AS r WHERE r.{name} < -{ROUNDING} * (r.own_{name} - r.{name})"
-        )
+    # Column by column in one pass over the sessions: [rest, what the session row carries].
+    pairs = ", ".join(f"'{name}', json_array(r.{name}, r.own_{name})" for name in (*COUNTERS, *AMOUNTS))
+    rest, own = "json_extract(j.value, '$[0]')", "json_extract(j.value, '$[1]')"
+    arms = [
+        "SELECT 'usage rows exceed the session' AS kind, r.session_id AS session_id, j.key AS figure,"
+        f" {own} AS session_value, {own} - {rest} AS usage_value, {rest} AS difference"
+        f" FROM ledger_session_rest AS r, json_each(json_object({pairs})) AS j"
+        f" WHERE {rest} < -{ROUNDING} * ({own} - {rest})"
+    ]
     arms.append(
         "SELECT 'usage row without a session', u.session_id, 'cost_usd', NULL, u.cost_usd, u.cost_usd"
         " FROM ledger_usage AS u WHERE u.attribution = 'orphan'"

@@ -48,5 +48,25 @@ def views(shape: Shape) -> list[tuple[str, str]]:
             "ledger_messages",
             f"SELECT {', '.join(columns)} FROM main.messages AS m"
             f" WHERE NOT EXISTS (SELECT 1 {copies} AND o.id < m.id)",
-        )
+        ),
+        (
+            "ledger_message_times",
+            f"SELECT m.session_id AS session_id, {seconds('m.timestamp')} AS timestamp FROM main.messages AS m",
+        ),
+        ("ledger_tool_calls", _tool_calls(shape, copies)),
     ]
+
+
+def _tool_calls(shape: Shape, copies: str) -> str:
+    """One call that an assistant message makes; what is not a JSON list of objects is not a call."""
+    calls = column(shape, "messages", "tool_calls", "m")
+    sound = f"CASE WHEN json_valid({calls}) AND json_type({calls}) = 'array' THEN {calls} ELSE '[]' END"
+    return (
+        "SELECT m.id AS message_id, m.session_id AS session_id,"
+        f" {seconds('m.timestamp')} AS timestamp, json_extract(c.value, '$.id') AS tool_call_id,"
+        " coalesce(json_extract(c.value, '$.function.name'), json_extract(c.value, '$.name')) AS tool_name,"
+        " json_extract(c.value, '$.function.arguments') AS arguments"
+        f" FROM main.messages AS m CROSS JOIN json_each({sound}) AS c"
+        f" WHERE {calls} IS NOT NULL AND c.type = 'object'"
+        f" AND NOT EXISTS (SELECT 1 {copies} AND o.id < m.id)"
+    )

@@ -20,7 +20,7 @@ def views(shape: Shape, *, profile: str) -> list[tuple[str, str]]:
         ("ledger_session_facts", _facts(shape, profile)),
         ("ledger_session_usage", _session_usage()),
         ("ledger_sessions", _sessions()),
-        ("ledger_lineage", _lineage()),
+        ("ledger_lineage", _lineage(shape)),
         ("ledger_conversations", _conversations()),
         ("ledger_work", _work()),
     ]
@@ -102,7 +102,7 @@ def _facts(shape: Shape, profile: str) -> str:
     def stored(name: str) -> str:
         return column(shape, "sessions", name, "s")
 
-    _, newest = first_and_last("s.id")
+    oldest, newest = first_and_last("s.id")
     started = seconds("s.started_at")
     kept = {
         name: stored(name)
@@ -118,13 +118,24 @@ def _facts(shape: Shape, profile: str) -> str:
         f"SELECT s.id AS session_id, s.source AS source, coalesce(nullif({stored('profile_name')}, ''),"
         f" {literal(profile)}) AS profile, canonical_model(CAST({stored('model')} AS BLOB)) AS canonical_model,"
         f" {started} AS started_at, {seconds(stored('ended_at'))} AS ended_at,"
+        f" coalesce({oldest}, {started}) AS first_active,"
         # Rule 22: inactivity is what makes a session old.
         f" coalesce({newest}, {seconds(stored('last_activity_at'))}, {started}) AS last_active,"
         + ", ".join(f" {expression} AS {name}" for name, expression in kept.items())
-        + ", (SELECT k.kind FROM ledger_session_kinds AS k WHERE k.row = s.rowid) AS kind,"
+        + f", {_cron_job('s.id')} AS cron_job"
+        ", (SELECT k.kind FROM ledger_session_kinds AS k WHERE k.row = s.rowid) AS kind,"
         " (SELECT count(*) FROM main.messages AS m WHERE m.session_id = s.id) AS messages,"
         f" substr(message_text(CAST({first_user} AS BLOB)), 1, 200) AS preview"
         " FROM main.sessions AS s"
+    )
+
+
+def _cron_job(session: str) -> str:
+    """The job of a session id `cron_<job>_YYYYMMDD_HHMMSS`, NULL for other sessions."""
+    stamp = "_" + "[0-9]" * 8 + "_" + "[0-9]" * 6
+    return (
+        f"CASE WHEN {session} GLOB 'cron_?*{stamp}' THEN substr({session}, 6, length({session}) - 21)"
+        f" WHEN {session} GLOB 'cron_?*' THEN substr({session}, 6) END"
     )
 
 
@@ -138,21 +149,24 @@ def _sessions() -> str:
     return f"SELECT f.*, {sums} FROM ledger_session_facts AS f LEFT JOIN ledger_session_usage AS u USING (session_id)"
 
 
-def _lineage() -> str:
+def _lineage(shape: Shape) -> str:
     """One session: where it stands; the walk over all sessions is one aggregate in linear time."""
     places = "(SELECT lineage_places(k.row, k.parent_row, k.kind, k.dangling) FROM ledger_session_kinds AS k)"
-    value = "json_extract(j.value, '$[{}]')"
+    parent = f"nullif({column(shape, 'sessions', 'parent_session_id', 's')}, '')"
+    cells = ("row", "link_row", "conversation_row", "work_row", "tip_row", "segment", "depth", "trouble")
+    listed = ", ".join(f"json_extract(j.value, '$[{at}]') AS {name}" for at, name in enumerate(cells))
     return (
-        "SELECT s.id AS session_id, nullif(s.parent_session_id, '') AS parent_session_id, l.id AS link_session_id,"
+        # Once, and with an index made on the way: joins in any order stay linear.
+        f"WITH places AS MATERIALIZED (SELECT {listed} FROM json_each({places}) AS j)"
+        f" SELECT s.id AS session_id, {parent} AS parent_session_id, l.id AS link_session_id,"
         " (SELECT k.kind FROM ledger_session_kinds AS k WHERE k.row = s.rowid) AS kind,"
-        " c.id AS conversation_id, w.id AS work_id, t.id AS tip_session_id,"
-        f" {value.format(5)} AS segment, {value.format(6)} AS depth, {value.format(7)} AS trouble"
-        f" FROM json_each({places}) AS j"
-        f" CROSS JOIN main.sessions AS s ON s.rowid = {value.format(0)}"
-        f" LEFT JOIN main.sessions AS l ON l.rowid = {value.format(1)}"
-        f" CROSS JOIN main.sessions AS c ON c.rowid = {value.format(2)}"
-        f" CROSS JOIN main.sessions AS w ON w.rowid = {value.format(3)}"
-        f" CROSS JOIN main.sessions AS t ON t.rowid = {value.format(4)}"
+        " c.id AS conversation_id, w.id AS work_id, t.id AS tip_session_id, p.segment AS segment,"
+        " p.depth AS depth, p.trouble AS trouble"
+        " FROM places AS p JOIN main.sessions AS s ON s.rowid = p.row"
+        " LEFT JOIN main.sessions AS l ON l.rowid = p.link_row"
+        " JOIN main.sessions AS c ON c.rowid = p.conversation_row"
+        " JOIN main.sessions AS w ON w.rowid = p.work_row"
+        " JOIN main.sessions AS t ON t.rowid = p.tip_row"
     )
 
 

@@ -1,10 +1,11 @@
 """`ledger_usage`: every call of a store once, with its cost by basis (accounting rules 1 to 9).
 
-Three kinds of rows make it up: stored usage rows; usage rows whose estimate an actual cost of their
-session replaces; and, per session, what the session row carries beyond its usage rows.
+Two kinds of rows make it up: stored usage rows, and per session what the session row carries beyond
+its usage rows.
 
-Each figure is written straight over stored columns. SQLite copies the expression of a view's column
-to every place that names it, so figures built on figures would be computed many times over.
+SQLite copies the expression of a view's column to every place that names it, so figures built on
+figures would be computed many times over. The UNION ALL of the two kinds stands in the way of
+that: below it stand amounts and their status, above it the figures made of them, each computed once.
 """
 
 from __future__ import annotations
@@ -28,13 +29,14 @@ def views(shape: Shape, *, profile: str, max_cost_per_1000_tokens: float) -> lis
     """The views of usage as (name, SELECT), in the order in which they build on each other."""
     bound = repr(float(max_cost_per_1000_tokens))
     session = _session_columns(shape, profile)
-    arms = (_stored_rows(shape, session), _replaced_rows(session), _rest_rows(shape, session, bound))
+    arms = (_stored_rows(session), _rest_rows(shape, session, bound))
     return [
         ("ledger_usage_rows", _usage_rows(shape, bound)),
         ("ledger_session_rows", _session_rows(shape)),
         ("ledger_session_rest", _session_rest()),
         ("ledger_replaced_estimates", _replaced_estimates(shape)),
-        ("ledger_usage", " UNION ALL ".join(arms)),
+        ("ledger_usage_parts", " UNION ALL ".join(arms)),
+        ("ledger_usage", _usage()),
     ]
 
 
@@ -51,10 +53,8 @@ def implausible(cost: str, tokens: str, bound: str) -> str:
 def _problem(columns: dict[str, str], bound: str | None) -> str:
     """NULL for a row that can be true, else what is wrong with it, as a phrase."""
     sound = " AND ".join(counts(expression) for expression in columns.values())
-    reasons = " ".join(
-        f"WHEN NOT ({counts(expression)}) THEN '{name} is ' || CASE typeof({expression})"
-        f" WHEN 'text' THEN 'text' WHEN 'blob' THEN 'binary data'"
-        f" ELSE CASE WHEN {expression} < 0 THEN 'negative' ELSE 'not a finite number' END END"
+    reasons = ", ".join(
+        f"untrue('{name}', typeof({expression}), {expression} < 0, {counts(expression)})"
         for name, expression in columns.items()
     )
     plausible = "NULL"
@@ -64,7 +64,7 @@ def _problem(columns: dict[str, str], bound: str | None) -> str:
         plausible = (
             f"CASE WHEN {implausible(cost, tokens, bound)} THEN 'cost above {bound} dollars per 1,000 tokens' END"
         )
-    return f"CASE WHEN {sound} THEN {plausible} ELSE CASE {reasons} END END"
+    return f"CASE WHEN {sound} THEN {plausible} ELSE coalesce({reasons}) END"
 
 
 def _usage_rows(shape: Shape, bound: str) -> str:
@@ -166,141 +166,96 @@ def _session_columns(shape: Shape, profile: str) -> str:
     )
 
 
-def _figures(
-    *, calls: str, counters: dict[str, str], estimated: str, actual: str, status: str, source: str
-) -> str:
-    """Basis and derived figures of one arm, each straight over stored columns (rules 1, 2 and 6).
+def _usage() -> str:
+    """Basis and derived figures (rules 1, 2 and 6) over the two kinds of rows.
 
-    calls: number of calls, NULL where the store did not count them. actual: an amount, NULL where
-    there is none. An estimate of 0 was measured if it has a real source and its status is not unknown.
+    `zero` says what an amount of 0 or NULL means: included, a measured zero, or unknown.
     """
-    measured = (
-        f"({estimated} IS NOT NULL AND coalesce({status}, '') <> 'unknown'"
-        f" AND coalesce({source}, 'none') NOT IN ('none', ''))"
-    )
-    processed = "(" + " + ".join(f"coalesce({counters[name]}, 0)" for name in TOKENS) + ")"
-    included = f"{actual} IS NULL AND coalesce({estimated}, 0) = 0 AND coalesce({status}, '') = 'included'"
-    unknown = (
-        f"{actual} IS NULL AND coalesce({estimated}, 0) = 0 AND coalesce({status}, '') <> 'included'"
-        f" AND NOT {measured}"
-    )
+    processed = "(" + " + ".join(f"coalesce({name}, 0)" for name in TOKENS) + ")"
+    no_amount = "actual IS NULL AND coalesce(estimated, 0) = 0"
     figures = {
-        "basis": f"CASE WHEN {actual} IS NOT NULL THEN 'actual' WHEN {estimated} <> 0 THEN 'estimated'"
-        f" WHEN {status} = 'included' THEN 'included' WHEN {measured} THEN 'estimated' ELSE 'unknown' END",
-        "partial": f"coalesce({status}, '') = 'unknown' AND coalesce({actual}, {estimated}, 0) <> 0",
-        "api_call_count": calls,
-        **counters,
-        "prompt_tokens": f"{counters['input_tokens']} + {counters['cache_read_tokens']} + {counters['cache_write_tokens']}",
-        "fresh_tokens": f"coalesce({counters['input_tokens']}, 0) + coalesce({counters['output_tokens']}, 0)",
+        "canonical_model": "canonical_model(CAST(model AS BLOB))",
+        "basis": "CASE WHEN actual IS NOT NULL THEN 'actual' WHEN estimated <> 0 THEN 'estimated' ELSE zero END",
+        "partial": "coalesce(cost_status, '') = 'unknown' AND coalesce(actual, estimated, 0) <> 0",
+        # NULL where tokens were used and no call was counted: a session from before calls were.
+        "api_call_count": f"CASE WHEN calls = 0 AND {processed} > 0 THEN NULL ELSE calls END",
+        "prompt_tokens": "input_tokens + cache_read_tokens + cache_write_tokens",
+        "fresh_tokens": "coalesce(input_tokens, 0) + coalesce(output_tokens, 0)",
         "processed_tokens": processed,
-        "cost_usd": f"CASE WHEN {actual} IS NOT NULL THEN {actual} WHEN {estimated} <> 0 THEN {estimated}"
-        f" WHEN {status} = 'included' OR {measured} THEN 0.0 END",
-        "actual_usd": actual,
-        "estimated_usd": f"CASE WHEN {actual} IS NULL THEN CASE WHEN {estimated} <> 0 THEN {estimated}"
-        f" WHEN coalesce({status}, '') <> 'included' AND {measured} THEN 0.0 END END",
-        "included_calls": f"CASE WHEN {included} THEN coalesce({calls}, 0) ELSE 0 END",
-        "unknown_calls": f"CASE WHEN {unknown} THEN coalesce({calls}, 0) ELSE 0 END",
-        "unknown_tokens": f"CASE WHEN {unknown} THEN {processed} ELSE 0 END",
-        "cost_status": status,
-        "cost_source": source,
+        "cost_usd": "CASE WHEN actual IS NOT NULL THEN actual WHEN estimated <> 0 THEN estimated"
+        " WHEN zero <> 'unknown' THEN 0.0 END",
+        "actual_usd": "actual",
+        "estimated_usd": "CASE WHEN actual IS NULL THEN"
+        " CASE WHEN estimated <> 0 THEN estimated WHEN zero = 'estimated' THEN 0.0 END END",
+        "included_calls": f"CASE WHEN {no_amount} AND zero = 'included' THEN coalesce(calls, 0) ELSE 0 END",
+        "unknown_calls": f"CASE WHEN {no_amount} AND zero = 'unknown' THEN coalesce(calls, 0) ELSE 0 END",
+        "unknown_tokens": f"CASE WHEN {no_amount} AND zero = 'unknown' THEN {processed} ELSE 0 END",
     }
-    return ", ".join(f"{expression} AS {name}" for name, expression in figures.items())
-
-
-def _usage_columns(attribution: str) -> str:
-    named = ", ".join(f"u.{name} AS {name}" for name in KEY[1:])
+    kept = ("session_id", "source", "profile", "model", *KEY[1:], "attribution", "legacy", *COUNTERS[1:],
+            "stored_estimate_usd", "cost_status", "cost_source", "started_at", "first_seen", "last_seen")  # fmt: skip
     return (
-        "u.model AS model, canonical_model(CAST(u.model AS BLOB)) AS canonical_model,"
-        f" {named}, {attribution} AS attribution, 0 AS legacy"
+        f"SELECT {', '.join(kept)}, {', '.join(f'{expression} AS {name}' for name, expression in figures.items())}"
+        " FROM ledger_usage_parts"
     )
 
 
-def _counted_calls(calls: str, processed: str) -> str:
-    """NULL where tokens were used and no call was counted: a session from before calls were."""
-    return f"CASE WHEN {calls} = 0 AND {processed} > 0 THEN NULL ELSE {calls} END"
-
-
-def _stored_rows(shape: Shape, session: str) -> str:
-    """Usage rows as stored."""
-    counters = {name: f"u.{name}" for name in COUNTERS[1:]}
-    figures = _figures(
-        calls=_counted_calls("u.api_call_count", total(TOKENS, "u")),
-        counters=counters,
-        estimated="u.estimated_cost_usd",
-        actual=f"CASE WHEN {_OWN_ACTUAL} THEN u.actual_cost_usd END",
-        status="u.cost_status",
-        source="u.cost_source",
-    )
-    actual = column(shape, "sessions", "actual_cost_usd", "s")
-    usage = _usage_columns("CASE WHEN s.id IS NULL THEN 'orphan' ELSE 'usage' END")
+def _zero(estimated: str, status: str, source: str) -> str:
+    """What an amount of 0 means: a subscription, a measured zero (it has a real source), or unknown."""
     return (
-        f"SELECT u.session_id AS session_id, {session},"
-        f" {usage}, {figures},"
-        " u.first_seen AS first_seen, u.last_seen AS last_seen"
-        " FROM ledger_usage_rows AS u LEFT JOIN main.sessions AS s ON s.id = u.session_id"
-        f" WHERE u.problem IS NULL AND NOT (u.task = '' AND coalesce({actual}, 0) > 0 AND NOT {_OWN_ACTUAL}"
-        " AND u.session_id IN (SELECT session_id FROM ledger_replaced_estimates))"
+        f"CASE WHEN {status} = 'included' THEN 'included' WHEN {estimated} IS NOT NULL AND"
+        f" coalesce({status}, '') <> 'unknown' AND coalesce({source}, 'none') NOT IN ('none', '')"
+        " THEN 'estimated' ELSE 'unknown' END AS zero"
     )
 
 
-def _replaced_rows(session: str) -> str:
-    """Usage rows whose estimate gives way to a share of their session's actual cost."""
-    usage = _usage_columns("'usage'")
+def _stored_rows(session: str) -> str:
+    """Usage rows as stored; where an actual cost of the session replaces estimates, with its share of it."""
+    copied = (*KEY, *COUNTERS[1:], "cost_status", "cost_source", "first_seen", "last_seen")
     share = (
-        f"r.actual_cost_usd * CASE WHEN r.estimates > 0 THEN coalesce(u.estimated_cost_usd, 0) / r.estimates"
+        "r.actual_cost_usd * CASE WHEN r.estimates > 0 THEN coalesce(u.estimated_cost_usd, 0) / r.estimates"
         f" WHEN r.tokens > 0 THEN 1.0 * {total(TOKENS, 'u')} / r.tokens ELSE 1.0 / r.usage_rows END"
     )
-    figures = _figures(
-        calls=_counted_calls("u.api_call_count", total(TOKENS, "u")),
-        counters={name: f"u.{name}" for name in COUNTERS[1:]},
-        estimated="NULL",
-        actual=share,
-        status="u.cost_status",
-        source="u.cost_source",
-    )
     return (
-        f"SELECT u.session_id AS session_id, {session}, {usage}, {figures},"
-        " u.first_seen AS first_seen, u.last_seen AS last_seen"
-        " FROM ledger_replaced_estimates AS r JOIN ledger_usage_rows AS u ON u.session_id = r.session_id"
-        " JOIN main.sessions AS s ON s.id = r.session_id"
-        f" WHERE u.task = '' AND u.problem IS NULL AND NOT {_OWN_ACTUAL}"
+        f"SELECT u.session_id AS session_id, {session}, {', '.join(f'u.{name} AS {name}' for name in copied)},"
+        " CASE WHEN s.id IS NULL THEN 'orphan' ELSE 'usage' END AS attribution, 0 AS legacy, u.estimated_cost_usd AS stored_estimate_usd, u.api_call_count AS calls,"
+        " CASE WHEN r.session_id IS NULL THEN u.estimated_cost_usd END AS estimated,"
+        f" CASE WHEN r.session_id IS NOT NULL THEN {share} WHEN {_OWN_ACTUAL} THEN u.actual_cost_usd END AS actual,"
+        f" {_zero('u.estimated_cost_usd', 'u.cost_status', 'u.cost_source')}"
+        " FROM ledger_usage_rows AS u LEFT JOIN main.sessions AS s ON s.id = u.session_id"
+        " LEFT JOIN ledger_replaced_estimates AS r ON r.session_id = u.session_id AND u.task = ''"
+        f" AND NOT {_OWN_ACTUAL} WHERE u.problem IS NULL"
     )
 
 
 def _rest_rows(shape: Shape, session: str, bound: str) -> str:
     """Per session, what its row carries beyond its usage rows (rule 5); a negative rest is not added."""
     stored = {name: column(shape, "sessions", name, "s") for name in (*KEY[:4], "cost_status", "cost_source")}
-    positive = {name: f"max(r.{name}, 0)" for name in COUNTERS}
     tokens = "(" + " + ".join(f"max(coalesce(r.{name}, 0), 0)" for name in TOKENS) + ")"
     some_estimate = f"r.estimated_cost_usd > {ROUNDING} * r.own_estimated_cost_usd"
     left = " OR ".join([*(f"r.{name} > 0" for name in COUNTERS[:5]), some_estimate])
     # An actual cost without calls, tokens or estimates to go with it: see _replaced_estimates.
-    some_actual = (
-        f"(r.actual_cost_usd > {ROUNDING} * r.own_actual_cost_usd AND (r.free_rows = 0 OR {left}))"
-    )
+    some_actual = f"(r.actual_cost_usd > {ROUNDING} * r.own_actual_cost_usd AND (r.free_rows = 0 OR {left}))"
     estimated = f"CASE WHEN {some_estimate} THEN r.estimated_cost_usd WHEN r.own_estimated_cost_usd >= 0 THEN 0.0 END"
     actual = (
         f"CASE WHEN {some_actual} THEN r.actual_cost_usd"
         f" WHEN r.own_actual_cost_usd = 0 AND {stored['cost_status']} = 'actual' THEN 0.0 END"
     )
-    figures = _figures(
-        calls=_counted_calls(positive["api_call_count"], tokens),
-        counters={name: positive[name] for name in COUNTERS[1:]},
-        estimated=estimated,
-        actual=actual,
-        status=stored["cost_status"],
-        source=stored["cost_source"],
-    )
-    keys = ", ".join(f"coalesce({stored[name]}, '') AS {name}" for name in KEY[1:4])
     some = " OR ".join([*(f"r.{name} > 0" for name in COUNTERS), some_estimate, some_actual])
-    cost = f"max(coalesce({estimated}, 0), CASE WHEN {some_actual} THEN r.actual_cost_usd ELSE 0 END)"
+    cost = (
+        f"max(CASE WHEN {some_estimate} THEN r.estimated_cost_usd ELSE 0 END,"
+        f" CASE WHEN {some_actual} THEN r.actual_cost_usd ELSE 0 END)"
+    )
     _, last_message = first_and_last("r.session_id")
     ended = seconds(column(shape, "sessions", "ended_at", "s"))
+    started = seconds("s.started_at")
+    listed = [f"coalesce({stored['model']}, 'unknown')"]
+    listed += [f"coalesce({stored[name]}, '')" for name in KEY[1:4]]
+    listed += ["''", *(f"max(r.{name}, 0)" for name in COUNTERS[1:]), stored["cost_status"], stored["cost_source"]]
+    listed += [started, f"coalesce({last_message}, {ended}, {started})", "'session'", "r.usage_rows = 0", estimated]
+    listed += ["max(r.api_call_count, 0)", estimated, actual]
+    listed.append(_zero("r.own_estimated_cost_usd", stored["cost_status"], stored["cost_source"]))
     return (
-        f"SELECT r.session_id AS session_id, {session}, coalesce({stored['model']}, 'unknown') AS model,"
-        f" canonical_model(CAST({stored['model']} AS BLOB)) AS canonical_model, {keys}, '' AS task,"
-        f" 'session' AS attribution, r.usage_rows = 0 AS legacy, {figures}, {seconds('s.started_at')} AS first_seen,"
-        f" coalesce({last_message}, {ended}, {seconds('s.started_at')}) AS last_seen"
+        f"SELECT r.session_id, {session}, {', '.join(listed)}"
         " FROM ledger_session_rest AS r JOIN main.sessions AS s ON s.id = r.session_id"
         f" WHERE ({some}) AND NOT ({implausible(cost, tokens, bound)})"
     )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
-from zoneinfo import ZoneInfo
+from datetime import date, timedelta
 
 from state_ledger import figures
 
@@ -36,11 +35,6 @@ class Period:
             return []
         first, last = date.fromisoformat(self.since), date.fromisoformat(self.until)
         return [(first + timedelta(days=n)).isoformat() for n in range((last - first).days + 1)]
-
-
-def today(zone: str) -> date:
-    """The calendar day it is now in the named zone."""
-    return datetime.now(ZoneInfo(zone)).date()
 
 
 def presets(now: date) -> list[Period]:
@@ -84,12 +78,13 @@ def chosen(parameters: Mapping[str, str], now: date) -> Period:
         for known in presets(now):
             if (known.since, known.until) == (since, until):
                 return known
-        return Period(since, until, _spelled(since, until))
+        return Period(since, until, spelled(since, until))
     wanted = parameters.get("period", "").strip() or "30d"
     return next((period for period in presets(now) if period.key == wanted), None) or preset("30d", now)
 
 
-def _spelled(since: str, until: str) -> str:
+def spelled(since: str, until: str) -> str:
+    """Two ISO dates, either of which may be empty, in words: `1 Nov 2026 to 3 Nov 2026`."""
     first, last = figures.day(since, year=True), figures.day(until, year=True)
     if since and until:
         return first if since == until else f"{first} to {last}"

@@ -14,8 +14,10 @@ Record = Mapping[str, Any]
 
 FIGURES = (
     "cost_usd", "actual_usd", "estimated_usd", "included_calls", "unknown_calls", "api_call_count",
-    "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens",
+    "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "unknown_tokens",
 )  # fmt: skip
+
+PROMPT = ("input_tokens", "cache_read_tokens", "cache_write_tokens")
 
 
 @dataclass(frozen=True)
@@ -36,32 +38,50 @@ class Sums:
     output_tokens: float | None = None
     cache_read_tokens: float | None = None
     cache_write_tokens: float | None = None
+    unknown_tokens: float | None = None
+    cached: float | None = None
+    prompted: float | None = None
     rows: int = 0
 
     @classmethod
     def of(cls, records: Iterable[Record]) -> Sums:
         """Adds up rows that carry these columns; a missing column stays None."""
         kept = list(records)
-        return cls(**{name: _total(kept, name) for name in FIGURES}, rows=len(kept))
+        # Rows from before cache figures were recorded have no ratio: they are "no data", not 0 %.
+        told = [record for record in kept if record.get("cache_read_ratio") is not None]
+        return cls(
+            **{name: _total(kept, name) for name in FIGURES},
+            cached=_total(told, "cache_read_tokens"),
+            prompted=_sum(_total(told, name) for name in PROMPT),
+            rows=len(kept),
+        )
 
     @property
-    def prompt_tokens(self) -> float | None:
-        """The whole prompt: fresh input, cache reads and cache writes (rule 1)."""
-        parts = [self.input_tokens, self.cache_read_tokens, self.cache_write_tokens]
-        known = [part for part in parts if part is not None]
-        return sum(known) if known else None
+    def record(self) -> Record:
+        """The sums as a row of a question."""
+        ratio = {"cache_read_ratio": self.cache_read_ratio}
+        return {name: getattr(self, name) for name in FIGURES} | ratio
+
+    @property
+    def fresh_tokens(self) -> float | None:
+        """Input and output (rule 2)."""
+        return _sum([self.input_tokens, self.output_tokens])
+
+    @property
+    def processed_tokens(self) -> float | None:
+        """Input, output, cache reads and cache writes (rule 2)."""
+        return _sum([self.input_tokens, self.output_tokens, self.cache_read_tokens, self.cache_write_tokens])
 
     @property
     def cache_read_ratio(self) -> float | None:
         """The ratio of the sums, None where no prompt token was recorded (rule 3)."""
-        if not self.prompt_tokens or self.cache_read_tokens is None:
-            return None
-        return self.cache_read_tokens / self.prompt_tokens
+        return self.cached / self.prompted if self.prompted and self.cached is not None else None
 
     @property
     def cost_text(self) -> str:
         """The amount, or the word that stands in its place."""
-        return cost_text(self.cost_usd, self.included_calls, self.unknown_calls, self.rows)
+        unknown = self.unknown_calls or self.unknown_tokens
+        return cost_text(self.cost_usd, self.included_calls, unknown, self.rows)
 
     @property
     def cost_is_word(self) -> bool:
@@ -71,14 +91,11 @@ class Sums:
     @property
     def left_out(self) -> str:
         """What the amount does not contain, or ''."""
-        if not self.unknown_calls:
-            return ""
-        return f"+ {figures.plural(self.unknown_calls, 'call')} of unknown cost"
+        said = left_out(self.unknown_calls, self.unknown_tokens)
+        return f"+ {said}" if said else ""
 
 
-def cost_text(
-    cost: float | None, included: float | None, unknown: float | None, rows: int = 1
-) -> str:
+def cost_text(cost: float | None, included: float | None, unknown: float | None, rows: int = 1) -> str:
     """Dollars, or a word: `unknown` for calls without a price, `included` where a subscription
     covers all there is, `no usage` for nothing at all (rule 6)."""
     if not rows:
@@ -92,6 +109,17 @@ def cost_text(
     return figures.money(cost)
 
 
+def left_out(calls: float | None, tokens: float | None) -> str:
+    """`3 calls of unknown cost`; in tokens where the calls were not counted; '' where all is known."""
+    if calls:
+        return f"{figures.plural(calls, 'call')} of unknown cost"
+    return f"{figures.short(tokens)} tokens of unknown cost" if tokens else ""
+
+
+def _sum(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return math.fsum(known) if known else None
+
+
 def _total(records: list[Record], name: str) -> float | None:
-    values = [record[name] for record in records if record.get(name) is not None]
-    return math.fsum(values) if values else None
+    return _sum(record.get(name) for record in records)

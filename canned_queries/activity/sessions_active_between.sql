@@ -1,0 +1,59 @@
+-- ---
+-- title: Sessions active between two days
+-- description: Sessions with a message in the period, whenever they began; a session without messages counts on its start.
+-- parameters:
+--   - since
+--   - until
+--   - tz
+--   - source
+--   - model
+--   - profile
+--   - limit
+-- columns:
+--   - session_id
+--   - title
+--   - preview
+--   - source
+--   - profile
+--   - model
+--   - kind
+--   - started_at
+--   - ended_at
+--   - end_reason
+--   - last_active
+--   - message_count
+--   - api_call_count
+--   - fresh_tokens
+--   - processed_tokens
+--   - cost_usd
+--   - actual_usd
+--   - estimated_usd
+--   - included_calls
+--   - unknown_calls
+-- ---
+WITH picked AS (
+  SELECT session_id, last_active
+  FROM ledger_session_facts
+  WHERE (:since = '' OR last_active >= day_start(:since, :tz))
+    AND (:until = '' OR first_active < day_end(:until, :tz))
+    AND (:since = '' OR :until = '' OR first_active >= day_start(:since, :tz) OR last_active < day_end(:until, :tz)
+         OR EXISTS (SELECT 1 FROM ledger_message_times AS t WHERE t.session_id = ledger_session_facts.session_id
+                    AND t.timestamp >= day_start(:since, :tz) AND t.timestamp < day_end(:until, :tz)))
+    AND (:source = '' OR source = :source)
+    AND (:model = '' OR canonical_model = canonical_model(:model))
+    AND (:profile = '' OR profile = :profile)
+  ORDER BY last_active DESC, session_id
+  LIMIT :limit
+),
+spent AS (
+  SELECT session_id, sum(api_call_count) AS api_call_count, sum(fresh_tokens) AS fresh_tokens, sum(processed_tokens) AS processed_tokens, sum(cost_usd) AS cost_usd, sum(actual_usd) AS actual_usd, sum(estimated_usd) AS estimated_usd, sum(included_calls) AS included_calls, sum(unknown_calls) AS unknown_calls
+  FROM ledger_usage
+  WHERE session_id IN (SELECT session_id FROM picked)
+  GROUP BY session_id
+)
+SELECT f.session_id, f.title, f.preview, f.source, f.profile, f.model, f.kind, f.started_at, f.ended_at, f.end_reason,
+       f.last_active, f.message_count, u.api_call_count, u.fresh_tokens, u.processed_tokens, u.cost_usd, u.actual_usd, u.estimated_usd, u.included_calls, u.unknown_calls
+FROM picked AS p
+JOIN ledger_session_facts AS f ON f.session_id = p.session_id
+LEFT JOIN spent AS u ON u.session_id = p.session_id
+ORDER BY p.last_active DESC, p.session_id

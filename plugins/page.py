@@ -1,0 +1,173 @@
+"""The frame that all pages of state-ledger share: permission, header, banner, response headers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from datasette.utils.asgi import Forbidden, NotFound, Response
+
+import state_ledger
+from state_ledger import figures
+from state_ledger.pages.asking import Ask
+from state_ledger.pages.attention import Notice
+from state_ledger.pages.links import Links
+from state_ledger.pages.period import Period, spelled
+from state_ledger.pages.sums import Sums
+from state_ledger.plugins import assets, compat, security
+from state_ledger.plugins.stores import registry
+
+if TYPE_CHECKING:
+    from datasette.app import Datasette
+
+    from state_ledger.plugins.stores import StoreState
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Link:
+    """A link of the frame; `current` marks the place where the reader is."""
+
+    label: str
+    href: str
+    current: bool = False
+    name: str = ""
+
+
+async def open_store(datasette: Datasette, request: Any) -> str:
+    """The name of the store in the address, after asking whether this visitor may see it.
+
+    Raises NotFound if no store has that name, Forbidden if the visitor may not view the database.
+    """
+    name = compat.database_in_address(request)
+    if name not in registry(datasette).stores:
+        raise NotFound(f"No store named {name}")
+    if not await compat.may_view_database(datasette, request.actor, name):
+        raise Forbidden("view-database")
+    return name
+
+
+async def visible_stores(datasette: Datasette, request: Any) -> list[str]:
+    """The names of the stores that this visitor may see, in the order in which they are served."""
+    names = list(registry(datasette).stores)
+    return [name for name in names if await compat.may_view_database(datasette, request.actor, name)]
+
+
+def links(datasette: Datasette, name: str) -> Links:
+    """Addresses of one store, base URL included."""
+    return Links(str(datasette.urls.database(name)))
+
+
+async def read(datasette: Datasette, name: str, reader: Callable[[Ask], T]) -> T:
+    """Runs all questions of a page in one go on a reading connection of the store."""
+    settings = registry(datasette).settings
+    database = datasette.get_database(name)
+    return await database.execute_fn(lambda connection: reader(Ask(connection, settings)))
+
+
+async def respond(
+    datasette: Datasette,
+    request: Any,
+    template: str,
+    context: dict[str, Any],
+    *,
+    title: str,
+    store: str = "",
+    section: str = "",
+    status: int = 200,
+) -> Response:
+    """Renders one of our templates in the frame, under the strict content policy."""
+    frame = await _frame(datasette, request, title=title, store=store, section=section)
+    body = await datasette.render_template(template, {**context, "page": frame}, request=request)
+    return Response.html(
+        body,
+        status=status,
+        headers={
+            "Content-Security-Policy": security.STRICT_CSP,
+            "Referrer-Policy": "no-referrer",
+            "X-Content-Type-Options": "nosniff",
+        },
+    )
+
+
+def sum_figures(sums: Sums) -> list[tuple[str, str, bool]]:
+    """Label, text and whether it is a word, for the sums of a period (accounting.md rules 2, 3, 6)."""
+    none = "none recorded"
+    return [
+        ("Actual", figures.money(sums.actual_usd, unknown=none), sums.actual_usd is None),
+        ("Estimated", figures.money(sums.estimated_usd, unknown=none), sums.estimated_usd is None),
+        ("Included calls", figures.count(sums.included_calls or 0), False),
+        ("Unknown calls", figures.count(sums.unknown_calls or 0), False),
+        ("Cache-read ratio", figures.ratio(sums.cache_read_ratio), sums.cache_read_ratio is None),
+        ("Calls", figures.count(sums.api_call_count), sums.api_call_count is None),
+        ("Fresh tokens", figures.short(sums.fresh_tokens), sums.fresh_tokens is None),
+        ("Processed tokens", figures.short(sums.processed_tokens), sums.processed_tokens is None),
+    ]
+
+
+def dates(period: Period) -> str:
+    """The days of a period for a reader: `31 Oct 2026 to 29 Nov 2026`, `all time`."""
+    return spelled(period.since, period.until) if period.since or period.until else "all time"
+
+
+def short_path(path: Path) -> str:
+    """The last folders of a path, the user's home as `~`: a page need not tell the whole disk."""
+    try:
+        within = Path("~") / path.relative_to(Path.home())
+    except ValueError:
+        within = path
+    return str(within) if len(within.parts) <= 4 else str(Path("…", *within.parts[-3:]))
+
+
+def store_facts(state: StoreState, sessions: int, last_active: float | None, zone: str) -> list[str]:
+    """The line under a store's name: where it is, its profile and schema, how much is in it."""
+    version = f"schema {state.shape.version}" if state.shape.version is not None else "schema not recorded"
+    return [
+        short_path(state.store.path),
+        f"profile {state.store.profile}",
+        version,
+        figures.plural(sessions, "session"),
+        f"last activity {figures.moment(last_active, zone)}",
+    ]
+
+
+def linked(notice: Notice, at: Links) -> dict[str, str]:
+    """A notice with the address of the rows behind it."""
+    href = at.query(notice.question, notice.parameters) if notice.question else ""
+    return {"text": notice.text, "detail": notice.detail, "href": href}
+
+
+async def _frame(
+    datasette: Datasette, request: Any, *, title: str, store: str, section: str
+) -> dict[str, Any]:
+    urls = datasette.urls
+    frame: dict[str, Any] = {
+        "title": title,
+        "index": urls.path("/"),
+        "stylesheet": urls.path(assets.static_path("ledger.css")),
+        "icon": urls.path(assets.static_path("icon.svg")),
+        "plain": urls.path("/-/datasette"),
+        "version": state_ledger.__version__,
+        "store": store,
+    }
+    if not store:
+        return frame
+    at = links(datasette, store)
+    known = registry(datasette)
+    names = await visible_stores(datasette, request) if len(known.stores) > 1 else [store]
+    taken = known.stores[store].snapshot_taken_at
+    frame |= {
+        "plain": at.plain,
+        "stores": [Link(name, links(datasette, name).home, name == store, name) for name in names],
+        "sections": [
+            Link("Home", at.home, section == "home"),
+            Link("Cost", at.cost(), section == "cost"),
+            Link("Questions", f"{at.home}#queries"),
+            Link("Plain data", at.plain),
+        ],
+        "snapshot": figures.moment(taken, known.settings.zone_name) if taken is not None else "",
+    }
+    return frame

@@ -1,0 +1,159 @@
+"""A Datasette database over a store: its connections do no harm, cannot write, and follow the file."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from datasette.database import Database, connections
+
+from state_ledger import access
+from state_ledger.connection import BUSY_TIMEOUT_S, read_only_uri
+from state_ledger.errors import StateLedgerError, StoreAccessError
+from state_ledger.sqlite import Connection, sqlite3
+
+if TYPE_CHECKING:
+    from datasette.app import Datasette
+
+Stamp = tuple[int, int, int]
+"""The file a connection has open, and the tables its views were made from: device, inode, schema_version."""
+
+
+class StoreRefused(click.ClickException):
+    """A refusal as Datasette's command line and its pages can show it: a sentence, no traceback."""
+
+    def __init__(self, reason: StateLedgerError) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+
+
+class StoreIsOnlyRead(sqlite3.OperationalError):
+    """Datasette or a plugin wanted to write to a store; str() is a sentence for the visitor."""
+
+
+class StoreConnection(Connection):
+    """A connection that knows what its views were made from."""
+
+    stamp: Stamp | None = None
+
+
+class StoreDatabase(Database):
+    """A Datasette database whose connections only read, and follow the file.
+
+    A file that is migrated while it is served gets new columns, and one that is replaced becomes
+    another; at most every `look_every_s` it is looked at, and connections that were made before
+    the change are replaced, each by the thread that uses it.
+    """
+
+    look_every_s = 2.0
+
+    def __init__(self, datasette: Datasette, path: str, *, is_mutable: bool) -> None:
+        super().__init__(datasette, path=path, is_mutable=is_mutable)
+        self._looked_at = 0.0
+        self._seen: Stamp | None = None
+        self.shape_stamp: Stamp | None = None
+
+    def connect(self, write: bool = False) -> StoreConnection:
+        """A connection that reads, also where Datasette asks for one to write."""
+        path = str(self.path)
+        try:
+            access.check(path)
+        except StoreAccessError as refusal:
+            raise StoreRefused(refusal) from refusal
+        connection: StoreConnection = sqlite3.connect(
+            read_only_uri(path, immutable=not self.is_mutable),
+            uri=True,
+            timeout=BUSY_TIMEOUT_S,
+            check_same_thread=False,
+            factory=StoreConnection,
+        )
+        self._tracked().append(connection)
+        return connection
+
+    async def execute_fn(self, fn: Callable[[Connection], Any]) -> Any:
+        return await super().execute_fn(self._on_current_connection(fn))
+
+    async def execute_isolated_fn(self, fn: Callable[[Connection], Any]) -> Any:
+        """Runs `fn` on a connection of its own, which has the views and cannot write."""
+
+        def isolated(_shared: Connection) -> Any:
+            connection = self._prepared()
+            try:
+                return fn(connection)
+            finally:
+                self._close(connection)
+
+        return await self.execute_fn(isolated)
+
+    async def execute_write_fn(self, fn: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        """Refuses: raises StoreIsOnlyRead."""
+        raise StoreIsOnlyRead(f"The store {self.name} is only read here; nothing writes to it.")
+
+    # Datasette 1.0 runs its SQL through these two, 0.65 through the public ones above.
+
+    async def _execute_fn(self, fn: Callable[[Connection], Any]) -> Any:
+        return await super()._execute_fn(self._on_current_connection(fn))
+
+    async def _execute_write_fn(self, fn: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        return await self.execute_write_fn(fn)
+
+    def _on_current_connection(self, fn: Callable[[Connection], Any]) -> Callable[[Connection], Any]:
+        def with_current(connection: Connection) -> Any:
+            return fn(self._current(connection))
+
+        with_current.__name__ = getattr(fn, "__name__", "fn")
+        return with_current
+
+    def _current(self, connection: Connection) -> Connection:
+        """The connection, or a new one in its place if the file has changed its tables or was replaced."""
+        if not isinstance(connection, StoreConnection):  # made before this class took the store over
+            return self._replace(connection)
+        now = time.monotonic()
+        if self._seen is None or now - self._looked_at >= self.look_every_s:
+            self._looked_at = now
+            self._seen = self.look(connection)
+        return connection if connection.stamp == self._seen else self._replace(connection)
+
+    def look(self, connection: Connection) -> Stamp:
+        """What is at the path now, the tables as this connection sees them."""
+        try:
+            status = Path(str(self.path)).stat()
+        except OSError:
+            # Between the two steps of a replacement, or gone for good: what is open stays readable.
+            kept = connection.stamp if isinstance(connection, StoreConnection) else None
+            return kept or (0, 0, 0)
+        version: int = connection.execute("PRAGMA schema_version").fetchone()[0]
+        return status.st_dev, status.st_ino, version
+
+    def _replace(self, old: Connection) -> StoreConnection:
+        connection = self._prepared()
+        self._seen = connection.stamp
+        self.cached_size = None
+        if self.ds.executor is None:
+            self._read_connection = connection
+        else:
+            setattr(connections, getattr(self, "_thread_local_id", self.name), connection)
+        self._close(old)
+        return connection
+
+    def _prepared(self) -> StoreConnection:
+        connection = self.connect()
+        try:
+            self.ds._prepare_connection(connection, self.name)
+        except BaseException:
+            self._close(connection)
+            raise
+        return connection
+
+    def _close(self, connection: Connection) -> None:
+        connection.close()
+        if connection in self._tracked():
+            self._tracked().remove(connection)
+
+    def _tracked(self) -> list[Connection]:
+        """The connections that Datasette closes in the end; 0.65 and 1.0 keep them under different names."""
+        held: list[Connection] | None = getattr(self, "_all_connections", None)
+        return self._all_file_connections if held is None else held

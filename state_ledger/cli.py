@@ -1,0 +1,235 @@
+"""The `state-ledger` command."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import webbrowser
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import click
+
+from state_ledger import __version__, access, snapshot
+from state_ledger.errors import StateLedgerError
+from state_ledger.stores import cache_folder, find_stores
+
+PORT = 8001
+FLAGS = frozenset(
+    {"--reload", "--cors", "--memory", "--root", "--default-deny", "--headers", "--help-settings", "--pdb",
+     "--create", "--crossdb", "--nolock"}
+)  # fmt: skip
+"""Options of `datasette serve` that take no value, on 0.65 and 1.0."""
+PAIRS = frozenset({"--setting", "-s"})
+"""Those that take two values; any other takes one."""
+DEMO_LASTS_S = 86400.0
+"""After a day a demo store is made anew, so that its last weeks are the last weeks."""
+
+
+@dataclass
+class Arguments:
+    """What was given to `serve`: stores, and the rest as Datasette wants it."""
+
+    paths: list[Path] = field(default_factory=list)
+    options: list[str] = field(default_factory=list)
+
+    def value(self, *names: str) -> str | None:
+        """The value of an option, None if it was not given."""
+        for at, word in enumerate(self.options):
+            name, equals, value = word.partition("=")
+            if name in names:
+                return value if equals else "".join(self.options[at + 1 : at + 2])
+        return None
+
+    def setting(self, key: str) -> str | None:
+        """The value of a Datasette setting given with `--setting key value`, None if it was not."""
+        words = [*self.options, ""]
+        triples = zip(words, words[1:], words[2:], strict=False)
+        return next((value for word, name, value in triples if word in PAIRS and name == key), None)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="state-ledger")
+def main() -> None:
+    """The books of a Hermes Agent state.db: what it cost and why."""
+
+
+@main.command(context_settings={"ignore_unknown_options": True})
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[PATH]... [DATASETTE OPTIONS]...")
+@click.option("-h", "--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("-p", "--port", type=click.IntRange(0, 65535), help="Port; by default 8001 or a free one.")
+@click.option("--no-browser", is_flag=True, help="Do not open a browser.")
+@click.option("--snapshot", "snapshots", is_flag=True, help="Show private copies, taken now.")
+def serve(arguments: tuple[str, ...], host: str, port: int | None, no_browser: bool, snapshots: bool) -> None:
+    """Shows stores in the browser, without changing a byte of them.
+
+    Without a PATH: the stores of this user ($HERMES_HOME or ~/.hermes, with its profiles), or a
+    demo store if there is none. Options that are not listed go to `datasette serve`.
+    """
+    given = split_arguments(arguments)
+    paths = given.paths or ([] if given.value("-i", "--immutable") else _own_stores())
+    served, taken = _readable(paths, snapshots)
+    port = _free_port(host) if port is None or port == 0 else port
+    address = _address(given, host, port)
+    once = given.value("--get") is not None or "--help-settings" in given.options
+    if not once and given.value("--uds") is None:
+        click.echo(f"Serving on {address}  (Ctrl-C ends it)")
+        if not no_browser:
+            _open_browser_later(host, port, address)
+    command = [sys.executable, "-m", "datasette", "serve", *map(str, served)]
+    command += ["--host", host, "--port", str(port), *given.options]
+    environment = {**os.environ, "STATE_LEDGER_SNAPSHOTS": json.dumps(taken)} if taken else dict(os.environ)
+    _become(command, environment)
+
+
+@main.command()
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--seed", default=1, show_default=True, help="Equal seeds make equal stores.")
+@click.option("--sessions", type=click.IntRange(1), default=150, show_default=True)
+@click.option("--days", type=click.IntRange(1), default=90, show_default=True)
+@click.option("--messages-per-session", type=click.FloatRange(1), default=30.0, show_default=True)
+@click.option("--until", type=click.DateTime(["%Y-%m-%d"]), help="Last day; by default a fixed one.")
+def demo(
+    path: Path, seed: int, sessions: int, days: int, messages_per_session: float, until: datetime | None
+) -> None:
+    """Writes a demo store to PATH, which must not exist."""
+    from state_ledger.demo import make_demo
+
+    end = None if until is None else until.replace(tzinfo=timezone.utc) + timedelta(days=1, seconds=-1)
+    try:
+        made = make_demo(
+            path, seed=seed, sessions=sessions, days=days, messages_per_session=messages_per_session, now=end
+        )
+    except (FileExistsError, ValueError) as error:
+        raise click.ClickException(str(error)) from error
+    except OSError as error:
+        raise click.ClickException(f"{path} could not be written: {error.strerror}.") from error
+    click.echo(f"{made.path}: {made.sessions:,} sessions, {made.messages:,} messages, {made.bytes:,} bytes.")
+
+
+def split_arguments(arguments: Sequence[str]) -> Arguments:
+    """Tells stores from options with their values: `FLAGS` take none, `PAIRS` two, any other one."""
+    found = Arguments()
+    words = list(arguments)
+    while words:
+        word = words.pop(0)
+        if not word.startswith("-") or word == "-":
+            found.paths.append(Path(word))
+        elif word in ("-o", "--open"):
+            continue  # the browser is opened anyway, when the address answers
+        else:
+            found.options.append(word)
+            values = 0 if "=" in word or word in FLAGS else 2 if word in PAIRS else 1
+            found.options += words[:values]
+            del words[:values]
+    return found
+
+
+def _own_stores() -> list[Path]:
+    found = find_stores()
+    if found:
+        return found
+    path = cache_folder() / "demo.db"
+    click.echo(f"No store of your own was found; this is a demo store, made up: {path}")
+    if not path.exists() or time.time() - path.stat().st_mtime > DEMO_LASTS_S:
+        from state_ledger.demo import make_demo
+
+        fresh = path.with_name(f"demo-{os.getpid()}.db")
+        try:
+            make_demo(fresh, now=datetime.now(timezone.utc))
+            fresh.replace(path)
+        except OSError as error:
+            raise click.ClickException(f"{path} could not be written: {error.strerror}.") from error
+    return [path]
+
+
+def _readable(paths: Sequence[Path], snapshots: bool) -> tuple[list[Path], dict[str, dict[str, object]]]:
+    """The files to serve, and of those that are snapshots what they were taken of and when.
+
+    A store that cannot be read is named with its remedy and left out; raises click.ClickException
+    if none is left.
+    """
+    served: list[Path] = []
+    taken: dict[str, dict[str, object]] = {}
+    refusals: list[str] = []
+    # A file that is named twice, perhaps by a link, is served once, by the first name.
+    files: dict[str, Path] = {}
+    for path in paths:
+        files.setdefault(os.path.realpath(path), path.absolute())
+    for path in files.values():
+        try:
+            if snapshots:
+                copy = snapshot.take(path)
+                taken[str(copy.path)] = {"source": str(path), "taken_at": copy.taken_at}
+                served.append(copy.path)
+            else:
+                access.check(path)
+                served.append(path)
+        except StateLedgerError as refusal:
+            refusals.append(str(refusal))
+    if paths and not served:
+        raise click.ClickException("\n".join(refusals))
+    for sentence in refusals:
+        click.echo(f"Left out: {sentence}", err=True)
+    return served, taken
+
+
+def _free_port(host: str) -> int:
+    for port in (PORT, 0):
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        with socket.socket(family) as probe:
+            if os.name == "posix":
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((host, port))
+            except OSError:
+                continue
+            return int(probe.getsockname()[1])
+    raise click.ClickException(f"This machine cannot listen on {host}; name another address with --host.")
+
+
+def _address(given: Arguments, host: str, port: int) -> str:
+    scheme = "https" if given.value("--ssl-certfile") else "http"
+    shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
+    base = (given.setting("base_url") or "/").strip("/")
+    return f"{scheme}://{shown}:{port}/{base}{'/' if base else ''}"
+
+
+def _open_browser_later(host: str, port: int, address: str) -> None:
+    """Starts a process that opens the browser when the port answers: a thread would not outlive exec."""
+    code = "import sys; from state_ledger.cli import open_when_answering as f; f(*sys.argv[1:])"
+    connect_to = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    quiet = subprocess.DEVNULL
+    arguments = [sys.executable, "-c", code, connect_to, str(port), address]
+    subprocess.Popen(arguments, stdin=quiet, stdout=quiet, stderr=quiet)
+
+
+def open_when_answering(host: str, port: str, address: str, patience_s: float = 60.0) -> None:
+    """Opens `address` once something listens on host and port; gives up when the parent process ends."""
+    parent, deadline = os.getppid(), time.monotonic() + patience_s
+    while time.monotonic() < deadline and os.getppid() == parent:
+        try:
+            socket.create_connection((host, int(port)), timeout=1).close()
+        except OSError:
+            time.sleep(0.1)
+        else:
+            webbrowser.open(address)
+            return
+
+
+def _become(command: list[str], environment: dict[str, str]) -> None:
+    """Lets Datasette take the place of this process, so that signals and exit codes are its own."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if os.name == "posix":
+        os.execve(command[0], command, environment)
+    try:
+        sys.exit(subprocess.call(command, env=environment))
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,199 @@
+"""What the tests share: stores to read, users to be, and Datasette instances to ask."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from state_ledger.sqlite import sqlite3
+
+SHARED_STORES = Path(__file__).resolve().parents[2] / "shared" / "stores"
+NOBODY = 65534
+
+SCHEMA = """
+CREATE TABLE schema_version (version INTEGER NOT NULL);
+INSERT INTO schema_version VALUES (5);
+CREATE TABLE sessions (
+  id TEXT PRIMARY KEY, source TEXT NOT NULL, model TEXT, parent_session_id TEXT,
+  started_at REAL NOT NULL, ended_at REAL, input_tokens INTEGER DEFAULT 0, output_tokens INTEGER DEFAULT 0
+);
+CREATE TABLE messages (
+  id INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT NOT NULL, role TEXT NOT NULL,
+  content TEXT, timestamp REAL NOT NULL
+);
+INSERT INTO sessions VALUES ('first', 'cli', 'a-model', NULL, 1767225600, 1767226600, 100, 50);
+INSERT INTO messages (session_id, role, content, timestamp) VALUES ('first', 'user', 'hello', 1767225600);
+"""
+"""A store of an old schema, small enough to be made anew for each test."""
+
+
+def pytest_report_header() -> list[str]:
+    return [f"datasette {version('datasette')}, SQLite {sqlite3.sqlite_version} ({sqlite3.__name__})"]
+
+
+@pytest.fixture
+def small_store(tmp_path: Path) -> Callable[..., Path]:
+    """`small_store(name="state.db", journal="delete")` makes a store with one session and one message."""
+
+    def make(name: str = "state.db", journal: str = "delete", folder: Path | None = None) -> Path:
+        path = (folder or tmp_path) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(path)
+        connection.execute(f"PRAGMA journal_mode = {journal}").fetchone()
+        connection.executescript(SCHEMA)
+        connection.close()
+        return path
+
+    return make
+
+
+@pytest.fixture
+def shared_store(tmp_path: Path) -> Callable[[str], Path]:
+    """`shared_store("schema-23.db")` copies a store made by the real program, or skips if there is none."""
+
+    def copy(name: str) -> Path:
+        source = SHARED_STORES / name
+        if not source.is_file():
+            pytest.skip(f"there is no {name} in ../shared/stores")
+        target = tmp_path / name
+        shutil.copyfile(source, target)
+        return target
+
+    return copy
+
+
+@pytest.fixture(scope="session")
+def demo_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo store, made once for all tests. Copy it before writing to it."""
+    from state_ledger.demo import make_demo
+
+    path = tmp_path_factory.mktemp("demo") / "demo.db"
+    make_demo(path)
+    return path
+
+
+@pytest.fixture
+def make_datasette() -> Iterator[Callable[..., Any]]:
+    """`await make_datasette([path], settings=…)`: a started instance with the installed plugins."""
+    from datasette.app import Datasette
+
+    made: list[Any] = []
+
+    async def make(paths: Sequence[str | Path] | str | Path, **options: Any) -> Any:
+        paths = [paths] if isinstance(paths, (str, Path)) else paths
+        datasette = Datasette([str(path) for path in paths], **options)
+        made.append(datasette)
+        await datasette.invoke_startup()
+        return datasette
+
+    yield make
+    for datasette in made:
+        for database in datasette.databases.values():
+            database.close()
+        if datasette.executor is not None:
+            datasette.executor.shutdown(wait=False)
+
+
+@pytest.fixture
+def served() -> Iterator[Callable[..., str]]:
+    """`served([path], *options)` starts a real `datasette serve` and returns its address once it answers."""
+    processes: list[subprocess.Popen[bytes]] = []
+
+    def start(paths: Sequence[str | Path], *options: str, command: Sequence[str] = DATASETTE) -> str:
+        port = free_port()
+        arguments = [*command, *map(str, paths), "--port", str(port), *options]
+        processes.append(
+            subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        )
+        address = f"http://127.0.0.1:{port}"
+        wait_for(address, processes[-1])
+        return address
+
+    yield start
+    for process in processes:
+        process.terminate()
+        process.wait(timeout=20)
+
+
+DATASETTE = (sys.executable, "-m", "datasette", "serve")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_for(address: str, process: subprocess.Popen[Any], patience_s: float = 30.0) -> None:
+    deadline = time.monotonic() + patience_s
+    while time.monotonic() < deadline:
+        assert process.poll() is None, f"the server ended with {process.returncode}"
+        try:
+            fetch(f"{address}/-/versions.json")
+        except OSError:
+            time.sleep(0.1)
+        else:
+            return
+    raise AssertionError(f"{address} did not answer in {patience_s} s")
+
+
+def fetch(address: str) -> tuple[int, str]:
+    """Status and text of a page, asked over the network but never through a proxy."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(address, timeout=30) as answer:
+            return answer.status, answer.read().decode("utf-8")
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode("utf-8")
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that other users can enter, unlike pytest's own; they may not write to it."""
+    path = Path(tempfile.mkdtemp(prefix="state-ledger-test-"))
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path)
+
+
+@pytest.fixture
+def as_nobody() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """`as_nobody(code, *arguments)` runs Python code as another user; skips where we cannot."""
+    if not hasattr(os, "geteuid") or os.geteuid() != 0:
+        pytest.skip("only root can run a process as another user")
+    return run_as_nobody
+
+
+BECOME_NOBODY = f"""
+import os, sys
+import encodings.idna, stringprep, zoneinfo, uuid, hashlib, json, sqlite3, tempfile, shutil, asyncio
+import state_ledger.access, state_ledger.connection, state_ledger.snapshot, state_ledger.cli
+import datasette.app, datasette.cli
+os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY}); os.chdir("/")
+"""
+
+
+def run_as_nobody(code: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Runs code in a process that gives up root after its imports: the Python itself may be root's own."""
+    with tempfile.TemporaryDirectory(prefix="state-ledger-nobody-") as home:
+        os.chown(home, NOBODY, NOBODY)
+        return subprocess.run(
+            [sys.executable, "-c", BECOME_NOBODY + code, *map(str, arguments)],
+            env={**os.environ, "HOME": home, "XDG_CACHE_HOME": home, "PYTHONDONTWRITEBYTECODE": "1"},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
