@@ -20,12 +20,15 @@ from state_ledger.pages.cost import FILTERS, GROUPS, Cost, Group, check, read_co
 from state_ledger.pages.cost_rows import row_cells, row_columns, row_label, row_link, total_cells
 from state_ledger.pages.links import Links
 from state_ledger.pages.period import Period, chosen, presets
-from state_ledger.pages.sums import left_out
+from state_ledger.pages.sums import Sums, left_out
 from state_ledger.plugins import page
 from state_ledger.plugins.stores import registry
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
+
+ACTUAL, ESTIMATED = 1, 0
+"""Colours of the two bases: the usual one has the colour of the house."""
 
 DRAWN = 15
 """How many groups the picture shows; the table has them all."""
@@ -135,13 +138,17 @@ def _answer(cost: Cost, at: Links) -> dict[str, Any]:
         "sums": total,
         "exact": figures.exact_money(total.cost_usd),
         "unpriced": at.query("unpriced_usage", _same(cost)),
-        "figures": page.sum_figures(total),
+        "figures": [
+            *page.sum_figures(total),
+            ("Fresh tokens", figures.short(total.fresh_tokens), total.fresh_tokens is None),
+            ("Processed tokens", figures.short(total.processed_tokens), total.processed_tokens is None),
+        ],
         "heading": f"Cost by {group.label.lower()}",
         "table_heading": "The same as a table",
         "table": Markup(
             tables.table(
                 shown, row_columns(group), [row_cells(group, row, at, _same(cost)) for row in _rows(cost)],
-                totals=total_cells(group, cost.shown), name="cost-table",
+                totals=total_cells(group, cost.shown, cut=cost.cut), name="cost-table",
             )
         ),
         "provenance": Markup(provenance.line(said, at, group.question, cost.asked)),
@@ -197,7 +204,7 @@ def _bars(cost: Cost, at: Links, said: str) -> dict[str, Any]:
         description=f"Horizontal bars in dollars, split into actual and estimated. {said} "
         "The same figures are in the table below.",
     )  # fmt: skip
-    bases = [("actual", 0), ("estimated", 1)]
+    bases = [("actual", ACTUAL), ("estimated", ESTIMATED)]
     present = [(name, colour) for name, colour in bases if getattr(cost.shown, f"{name}_usd")]
     more = len(cost.rows) - DRAWN
     note = f'<p class="provenance">{more:,} more in the table.</p>' if more > 0 else ""
@@ -205,10 +212,8 @@ def _bars(cost: Cost, at: Links, said: str) -> dict[str, Any]:
 
 
 def _bar(group: Group, row: Mapping[str, Any], link: Callable[[Mapping[str, Any]], str]) -> Bar:
-    cost, parts = row["cost_usd"], [("actual", row["actual_usd"], 0), ("estimated", row["estimated_usd"], 1)]
+    parts = (("actual", row["actual_usd"], ACTUAL), ("estimated", row["estimated_usd"], ESTIMATED))
     segments = [Segment(name, value, colour) for name, value, colour in parts if value]
-    if not segments:
-        segments = [Segment("cost", cost)]
-    return Bar(
-        row_label(group, row), segments, link(row), left_out(row["unknown_calls"], row["unknown_tokens"])
-    )
+    sums = Sums.of([row])
+    note = left_out(sums.unknown_calls, sums.unknown_tokens)
+    return Bar(row_label(group, row), segments, link(row), note, sums.cost_text)

@@ -95,16 +95,14 @@ async def respond(
 
 def sum_figures(sums: Sums) -> list[tuple[str, str, bool]]:
     """Label, text and whether it is a word, for the sums of a period (accounting.md rules 2, 3, 6)."""
-    none = "none recorded"
+    none = "none"
     return [
         ("Actual", figures.money(sums.actual_usd, unknown=none), sums.actual_usd is None),
         ("Estimated", figures.money(sums.estimated_usd, unknown=none), sums.estimated_usd is None),
         ("Included calls", figures.count(sums.included_calls or 0), False),
-        ("Unknown calls", figures.count(sums.unknown_calls or 0), False),
+        ("Unknown calls", sums.unknown_calls_text, sums.unknown_calls_text == "uncounted"),
         ("Cache-read ratio", figures.ratio(sums.cache_read_ratio), sums.cache_read_ratio is None),
         ("Calls", figures.count(sums.api_call_count), sums.api_call_count is None),
-        ("Fresh tokens", figures.short(sums.fresh_tokens), sums.fresh_tokens is None),
-        ("Processed tokens", figures.short(sums.processed_tokens), sums.processed_tokens is None),
     ]
 
 

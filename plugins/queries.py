@@ -1,1 +1,211 @@
-"""Filled in below."""
+"""The canned queries of every store: registered, their parameters checked, answered alike on both lines."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
+
+from datasette import hookimpl
+from datasette.utils import tilde_decode
+from datasette.utils.asgi import Response
+
+from state_ledger import questions
+from state_ledger.errors import ParameterError
+from state_ledger.plugins import compat
+from state_ledger.plugins.stores import registry
+from state_ledger.questions import OutOfTime, Question
+
+if TYPE_CHECKING:
+    from datasette.app import Datasette
+
+    from state_ledger.settings import Settings
+
+JSON_SHAPE = "objects"
+"""The shape that we answer ourselves: the same text on both lines, with units and parameters."""
+
+
+@hookimpl
+def canned_queries(datasette: Datasette, database: str) -> dict[str, dict[str, Any]]:
+    """Datasette 0.65 asks on every page; what does not change is kept on the registry's settings."""
+    held = registry(datasette)
+    if database not in held.stores:
+        return {}
+    home = str(datasette.urls.database(database))
+    return {
+        name: {
+            "sql": question.compiled(held.settings),
+            "title": question.title,
+            "description_html": describe(question, held.settings, home),
+            "params": [parameter.name for parameter in question.parameters],
+            "hide_sql": True,
+        }
+        for name, question in questions.load().items()
+    }
+
+
+@hookimpl(trylast=True)
+def startup(datasette: Datasette) -> Callable[[], Awaitable[None]]:
+    """Gives the questions their time, and registers them on Datasette 1.0, which has no hook for it."""
+    held = registry(datasette)
+    if held.stores and compat.set_default(datasette, "sql_time_limit_ms", held.settings.query_time_limit_ms):
+        datasette.sql_time_limit_ms = held.settings.query_time_limit_ms
+
+    async def register() -> None:
+        if not compat.IS_1:
+            return
+        for database in held.stores:
+            home = str(datasette.urls.database(database))
+            for question in questions.load().values():
+                await datasette.add_query(
+                    database,
+                    question.name,
+                    question.compiled(held.settings),
+                    title=question.title,
+                    description_html=describe(question, held.settings, home),
+                    hide_sql=True,
+                    parameters=[parameter.name for parameter in question.parameters],
+                    is_trusted=True,
+                    source=questions.SOURCE,
+                )
+
+    return register
+
+
+def describe(question: Question, settings: Settings, home: str) -> str:
+    """HTML above a canned query's form: what it answers, its parameters and defaults, its units."""
+    cells = "".join(
+        f"<tr><th scope='row'><code>{html.escape(p.name)}</code></th><td>{html.escape(p.label)}</td>"
+        f"<td>{html.escape(', '.join(p.choices))}</td><td>{html.escape(p.default) or 'none'}</td></tr>"
+        for p in question.for_settings(settings)
+    )
+    parameters = (
+        "<details><summary>Parameters and defaults</summary><table><thead><tr><th scope='col'>Name</th>"
+        "<th scope='col'>Meaning</th><th scope='col'>Choices</th><th scope='col'>Default</th></tr></thead>"
+        f"<tbody>{cells}</tbody></table></details>"
+        if cells
+        else ""
+    )
+    columns = "".join(
+        f"<dt><code>{html.escape(name)}</code>{f' ({html.escape(m.unit)})' if m.unit else ''}</dt>"
+        f"<dd>{html.escape(m.description)}</dd>"
+        for name, m in question.columns.items()
+    )
+    return (
+        f"<p>{html.escape(question.description)} <a href='{html.escape(home)}'>To the books of this store</a></p>"
+        f"{parameters}<details><summary>Columns and units</summary><dl>{columns}</dl></details>"
+    )
+
+
+@hookimpl
+def register_routes() -> list[tuple[str, Callable[..., Any]]]:
+    """The JSON of a question; reached by the address of the canned query, see `asgi_wrapper`."""
+    return [(r"/(?P<database>[^/]+)/-/ask/(?P<query>[a-z_]+)\.json$", answer)]
+
+
+async def answer(datasette: Datasette, request: Any) -> Response:
+    """Rows as objects, the same on both lines; `truncated` says whether more rows follow."""
+    database = tilde_decode(request.url_vars["database"])
+    question = questions.load().get(request.url_vars["query"])
+    held = registry(datasette)
+    if database not in held.stores or question is None:
+        return _error("There is no such question.", 404)
+    if not await compat.may_view_query(datasette, request.actor, database, question.name):
+        return _error("You may not see the answer to this question.", 403)
+    values = {p.name: request.args.get(p.name) or "" for p in question.parameters}
+
+    def read(connection: Any) -> questions.Result:
+        return questions.ask_in_time(connection, question.name, values, settings=held.settings)
+
+    try:
+        result = await datasette.get_database(database).execute_fn(read)
+    except ParameterError as error:
+        return _error(str(error), 400)
+    except OutOfTime as error:
+        return _error(str(error), 503)
+    body = {
+        "ok": True,
+        "question": question.name,
+        "title": question.title,
+        "parameters": result.parameters,
+        "units": {name: meaning.unit for name, meaning in question.columns.items() if meaning.unit},
+        "columns": result.columns,
+        "rows": [{name: _finite(value) for name, value in row.items()} for row in result.records()],
+        "truncated": result.truncated,
+    }
+    return Response(
+        json.dumps(body, default=_as_text, ensure_ascii=False),
+        content_type="application/json; charset=utf-8",
+    )
+
+
+def _finite(value: Any) -> Any:
+    # JSON has no word for infinity, which a damaged row can hold.
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _as_text(value: object) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def _error(sentence: str, status: int) -> Response:
+    return Response.json({"ok": False, "error": sentence, "status": status, "title": "This cannot be answered"}, status=status)
+
+
+@hookimpl
+def asgi_wrapper(datasette: Datasette) -> Callable[[Any], Any]:
+    """Checks the parameters of a canned query before Datasette runs it, and answers its JSON objects."""
+
+    def wrap(app: Any) -> Any:
+        async def checked(scope: Any, receive: Any, send: Any) -> None:
+            found = _question_in(datasette, scope) if scope["type"] == "http" else None
+            if found is None:
+                await app(scope, receive, send)
+                return
+            database, question, extension = found
+            given = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1")))
+            try:
+                question.check(given, registry(datasette).settings)
+            except ParameterError as error:
+                await (await _refuse(datasette, scope, str(error), extension)).asgi_send(send)
+                return
+            if extension == ".json" and given.get("_shape", "") == JSON_SHAPE:
+                scope = _at(scope, f"{_base(datasette)}{database}/-/ask/{question.name}.json")
+            await app(scope, receive, send)
+
+        return checked
+
+    return wrap
+
+
+def _base(datasette: Datasette) -> str:
+    return str(datasette.setting("base_url"))
+
+
+def _question_in(datasette: Datasette, scope: Mapping[str, Any]) -> tuple[str, Question, str] | None:
+    """The store (as spelled in the address), question and extension that a request addresses."""
+    path = (scope.get("raw_path") or scope["path"].encode("utf-8")).decode("latin-1").partition("?")[0]
+    base = _base(datasette)
+    pieces = path[len(base) :].split("/") if path.startswith(base) else []
+    if len(pieces) != 2 or tilde_decode(pieces[0]) not in registry(datasette).stores:
+        return None
+    name, dot, extension = pieces[1].partition(".")
+    question = questions.load().get(name)
+    return (pieces[0], question, dot + extension) if question is not None else None
+
+
+def _at(scope: Mapping[str, Any], path: str) -> dict[str, Any]:
+    return {**scope, "path": path, "raw_path": path.encode("latin-1")}
+
+
+async def _refuse(datasette: Datasette, scope: Any, sentence: str, extension: str) -> Response:
+    if extension == ".json":
+        return _error(sentence, 400)
+    if extension:
+        return Response.text(sentence, status=400)
+    context = {"ok": False, "error": sentence, "status": 400, "title": "This cannot be answered"}
+    page = await datasette.render_template(["400.html", "error.html"], context)
+    return Response.html(page, status=400)

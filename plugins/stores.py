@@ -15,6 +15,7 @@ from state_ledger import access, ledger, snapshot
 from state_ledger.connection import guard, read_only_uri
 from state_ledger.errors import StateLedgerError, StoreAccessError
 from state_ledger.plugins.store_database import StoreConnection, StoreDatabase, StoreIsOnlyRead, StoreRefused
+from state_ledger.settings import Settings
 from state_ledger.shape import Shape
 from state_ledger.sqlite import Connection, sqlite3
 from state_ledger.stores import Store, name_stores, profile_of
@@ -22,8 +23,6 @@ from state_ledger.stores import Store, name_stores, profile_of
 if TYPE_CHECKING:
     from datasette.app import Datasette
     from datasette.database import Database
-
-    from state_ledger.settings import Settings
 
 SNAPSHOTS_VARIABLE = "STATE_LEDGER_SNAPSHOTS"
 """Set by `state-ledger serve --snapshot`: JSON, path of a snapshot -> `{"source", "taken_at"}`."""
@@ -67,8 +66,6 @@ class _Found:
 
 def registry(datasette: Datasette) -> Registry:
     """What this instance serves. Raises StoreRefused for a setting that cannot be used."""
-    from state_ledger.settings import Settings
-
     held: Registry | None = getattr(datasette, "_state_ledger", None)
     if held is None:
         try:

@@ -129,7 +129,7 @@ async def _card(datasette: Datasette, name: str) -> dict[str, Any]:
     return shown | {
         "facts": page.store_facts(state, card.overview.sessions, card.overview.last_active, zone),
         "sums": sums,
-        "figures": page.sum_figures(sums)[:6],
+        "figures": page.sum_figures(sums),
         "attention": [page.linked(notice, at) for notice in card.notices],
         "spark": Markup(
             charts.sparkline(

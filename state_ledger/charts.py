@@ -49,12 +49,14 @@ class Bar:
     """One bar: a label (an ISO date on a time axis), its pieces from the bottom up, and a link.
 
     `note` says what the bar leaves out (calls of unknown cost); it is drawn as a small ring.
+    `said` is a word that stands in the place of the amount, such as `included`.
     """
 
     label: str
     segments: Sequence[Segment] = ()
     href: str = ""
     note: str = ""
+    said: str = ""
 
     @property
     def total(self) -> float | None:
@@ -123,7 +125,7 @@ def _bar(
     bar: Bar, total: float | None, left: float, slot: float, width: float, top: float, unit: Unit
 ) -> str:
     day = figures.day(bar.label, year=True)
-    said = unit.full(total) if bar.segments else "no usage"
+    said = bar.said or (unit.full(total) if bar.segments else "no usage")
     note = f"; {bar.note}" if bar.note else ""
     x = _percent(left + (slot - width) / 2)
     parts = [
@@ -145,7 +147,7 @@ def _bar(
     if total is None or bar.note:
         middle = _percent(left + slot / 2)
         parts.append(
-            f'<circle class="ring" cx="{middle}" cy="{max(5.0, base - 7):.2f}" r="3">'
+            f'<circle class="ring" cx="{middle}" cy="{base - 7:.2f}" r="3">'
             f"<title>{escape(f'{day}: {bar.note or said}')}</title></circle>"
         )
     return _link(bar.href, "".join(parts), nested=True)
@@ -165,14 +167,14 @@ def horizontal_bars(
 
 
 def _row(bar: Bar, y: float, longest: float, unit: Unit) -> str:
-    said = unit.full(bar.total) if bar.segments else figures.NO_DATA
+    said = bar.said or (unit.full(bar.total) if bar.segments else figures.NO_DATA)
     whole = f"{bar.label}: {said}" + (f"; {bar.note}" if bar.note else "")
     parts = [
         f'<rect class="hit" x="0" y="{y:g}" width="100%" height="{_BAR:g}">'
         f"<title>{escape(whole)}</title></rect>",
         f'<text class="row-label" x="0" y="{y + 15:g}">{escape(_cut(bar.label, 34))}</text>',
         f'<text class="row-value" x="100%" y="{y + 15:g}">{escape(said)}'
-        + (" +" if bar.note and bar.total is not None else "")
+        + (" +" if bar.note and bar.segments else "")
         + "</text>",
         f'<rect class="track" x="0" y="{y + 22:g}" width="100%" height="8"/>',
     ]

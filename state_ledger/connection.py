@@ -109,4 +109,8 @@ def _authorize(
         name = first.lower()
         if name in READING_PRAGMAS or (second is None and name in ASKING_PRAGMAS):
             return sqlite3.SQLITE_OK
+    if action == sqlite3.SQLITE_UPDATE and first == "sqlite_master":
+        # SQLite 3.40 asks this when it connects to a full-text table, in which nothing is updated. A real
+        # UPDATE of sqlite_master fails without us: it needs `writable_schema`, which is refused above.
+        return sqlite3.SQLITE_OK
     return sqlite3.SQLITE_DENY

@@ -6,6 +6,7 @@ which engine answers is decided here and nowhere else.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -27,13 +28,34 @@ from state_ledger.parameters import (
     with_settings,
 )
 from state_ledger.settings import Settings
-from state_ledger.sqlite import Connection
+from state_ledger.sqlite import Connection, sqlite3
+
+STEPS_BETWEEN_LOOKS = 5000
+"""Virtual-machine steps between two looks at the clock, about 0.1 ms."""
 
 FENCE = "-- ---"
+
+SOURCE = "state-ledger"
+"""Under which Datasette 1.0 keeps the canned queries."""
 
 
 class UnknownQuestion(StateLedgerError, LookupError):
     """No canned query has this name."""
+
+
+class OutOfTime(StateLedgerError):
+    """A question did not answer within its time.
+
+    name: the question; limit_ms: the time it had, in milliseconds.
+    """
+
+    def __init__(self, name: str, limit_ms: int) -> None:
+        super().__init__(
+            f"The question {name} did not answer within {limit_ms / 1000:g} seconds. "
+            "Choose a shorter period, or raise the setting query_time_limit_ms."
+        )
+        self.name = name
+        self.limit_ms = limit_ms
 
 
 class MalformedQuestion(StateLedgerError):
@@ -50,7 +72,7 @@ class Chart:
     series: str | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Question:
     """One canned query.
 
@@ -71,9 +93,12 @@ class Question:
         """The parameters with the defaults and bounds of one instance."""
         return tuple(with_settings(parameter, settings) for parameter in self.parameters)
 
-    def compiled(self, settings: ParameterSettings) -> str:
-        """The SQL that any SQLite connection with the semantic layer can run, defaults included."""
-        return compile_sql(self.sql, {p.name: p for p in self.for_settings(settings)})
+    def compiled(self, settings: ParameterSettings, *, spare_rows: int = 0) -> str:
+        """The SQL that any SQLite connection with the semantic layer can run, defaults included.
+
+        spare_rows: how far `limit` may exceed its bound, to find out whether there are more rows.
+        """
+        return _compiled(self, settings.zone_name, settings.day_rule, settings.max_limit + spare_rows)
 
     def check(self, values: Mapping[str, str], settings: ParameterSettings) -> dict[str, str]:
         """The values of all parameters, defaults filled in. Raises ParameterError for a bad one."""
@@ -85,12 +110,16 @@ class Question:
 
 @dataclass(frozen=True)
 class Result:
-    """An answer: column names, rows in order, and the parameters that produced it (defaults filled in)."""
+    """An answer: column names, rows in order, and the parameters that produced it (defaults filled in).
+
+    truncated: whether there are more rows than the parameter `limit` let through.
+    """
 
     question: Question
     columns: list[str]
     rows: list[tuple[Any, ...]]
     parameters: dict[str, str] = field(default_factory=dict)
+    truncated: bool = False
 
     def records(self) -> list[dict[str, Any]]:
         """The rows as dictionaries by column name."""
@@ -117,9 +146,42 @@ def ask(
     checked = question.check(parameters or {}, settings)
     # Relative defaults are resolved by the SQL itself; to SQLite they are a value left out.
     bound = {p.name: (parameters or {}).get(p.name, "").strip() for p in question.parameters}
-    cursor = connection.execute(question.compiled(settings), bound)
+    limit = int(checked["limit"]) if "limit" in checked else None
+    if limit is not None:
+        bound["limit"] = str(limit + 1)  # one more tells whether there are more
+    cursor = connection.execute(question.compiled(settings, spare_rows=1), bound)
     columns = [column[0] for column in cursor.description]
-    return Result(question, columns, [tuple(row) for row in cursor], checked)
+    rows = [tuple(row) for row in cursor]
+    return Result(question, columns, rows[:limit], checked, limit is not None and len(rows) > limit)
+
+
+@dataclass(frozen=True)
+class _Bounds:
+    zone_name: str
+    day_rule: str
+    max_limit: int
+
+
+@lru_cache(maxsize=512)
+def _compiled(question: Question, zone_name: str, day_rule: str, max_limit: int) -> str:
+    settings = _Bounds(zone_name, day_rule, max_limit)
+    return compile_sql(question.sql, {p.name: p for p in question.for_settings(settings)})
+
+
+def ask_in_time(
+    connection: Connection, name: str, parameters: Mapping[str, str] | None = None, *, settings: Settings
+) -> Result:
+    """As `ask`, with an end: raises OutOfTime after `settings.query_time_limit_ms`."""
+    deadline = time.perf_counter() + settings.query_time_limit_ms / 1000
+    connection.set_progress_handler(lambda: int(time.perf_counter() > deadline), STEPS_BETWEEN_LOOKS)
+    try:
+        return ask(connection, name, parameters, settings=settings)
+    except sqlite3.OperationalError as error:
+        if "interrupted" in str(error):
+            raise OutOfTime(name, settings.query_time_limit_ms) from error
+        raise
+    finally:
+        connection.set_progress_handler(None, 0)
 
 
 @lru_cache(maxsize=1)

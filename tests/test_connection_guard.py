@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from state_ledger.connection import ASKING_PRAGMAS, READING_PRAGMAS, open_for_reading
@@ -25,6 +28,8 @@ REFUSED = [
     "UPDATE messages SET content = ''",
     "DELETE FROM messages",
     "REPLACE INTO schema_version VALUES (99)",
+    "INSERT INTO sqlite_master VALUES ('table', 't', 't', 0, '')",
+    "DELETE FROM sqlite_master",
     "VACUUM",
     "VACUUM INTO 'copy.db'",
     "REINDEX",
@@ -57,9 +62,14 @@ def connection(small_store):
 @pytest.mark.parametrize("sql", REFUSED)
 def test_refused(connection, sql, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(sqlite3.DatabaseError, match="not authorized|authorization denied"):
+    with pytest.raises(sqlite3.DatabaseError, match="not authorized|authorization denied|may not be modified"):
         connection.execute(sql).fetchall()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["state.db"]
+
+
+def test_the_schema_table_cannot_be_updated(connection):
+    with pytest.raises(sqlite3.OperationalError, match="may not be modified"):
+        connection.execute("UPDATE sqlite_master SET sql = ''")
 
 
 @pytest.mark.parametrize("name", sorted(READING_PRAGMAS | ASKING_PRAGMAS))
@@ -87,6 +97,22 @@ def test_full_text_search_works(demo_store):
     count = connection.execute("SELECT count(*) FROM messages_fts WHERE messages_fts MATCH 'the'")
     assert count.fetchone()[0] > 0
     connection.close()
+
+
+@pytest.mark.parametrize("which", ["", "import sys; sys.modules['pysqlite3'] = None"])
+def test_full_text_tables_can_be_opened_under_the_guard(demo_store, which):
+    code = (
+        f"{which}\n"
+        "import sys; from state_ledger.connection import guard; from state_ledger.sqlite import sqlite3\n"
+        "connection = sqlite3.connect(f'file:{sys.argv[1]}?mode=ro', uri=True)\n"
+        "guard(connection)\n"
+        "for table in ('messages_fts', 'messages_fts_trigram'):\n"
+        "    connection.execute(f'PRAGMA table_info({table})').fetchall()\n"
+        "    sql = f\"SELECT count(*) FROM {table} WHERE {table} MATCH 'the'\"\n"
+        "    print(connection.execute(sql).fetchone()[0] > 0)\n"
+    )
+    answer = subprocess.run([sys.executable, "-c", code, str(demo_store)], capture_output=True, text=True)
+    assert answer.stdout == "True\nTrue\n", answer.stderr
 
 
 def test_rows_have_names_and_bad_text_breaks_nothing(small_store):

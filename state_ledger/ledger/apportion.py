@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from state_ledger.ledger.columns import LAST_MILLISECOND, bucket, first_and_last, seconds
+from state_ledger.ledger.columns import LAST_MILLISECOND, LAST_SECOND, bucket, first_and_last, seconds
 from state_ledger.shape import Shape
 
 DAY_RULES = ("activity", "started", "last_seen")
@@ -32,26 +32,35 @@ def views(shape: Shape) -> list[tuple[str, str]]:
 def _by_activity() -> str:
     """One row per usage row and bucket in which its session has messages.
 
-    The histogram of a session is read through the index on messages(session_id, timestamp), for that
-    session alone: a period that is bounded by `first_bucket` and `last_bucket` never reads the
-    messages of sessions outside it.
+    The histogram of a session is read through the index on messages(session_id, timestamp), once and
+    for that session alone: a period that is bounded by `first_bucket` and `last_bucket` never reads
+    the messages of sessions outside it, hence sessions first and usage after.
     """
-    of_session = (
-        "FROM main.messages AS m WHERE m.session_id = u.session_id"
-        f" AND m.timestamp BETWEEN 1 AND {LAST_MILLISECOND}"
+    first, last = first_and_last("s.id")
+    seen = "u.last_seen, u.started_at, u.first_seen"
+    placed = (
+        "SELECT u.*, 'activity' AS day_rule,"
+        f" CASE WHEN h.key <> '' THEN CAST(h.key AS INTEGER) ELSE {bucket(f'coalesce({seen})')} END AS bucket,"
+        # A session without messages falls on its last call, which lies between these two bounds.
+        f" {bucket(f'coalesce({first}, 0)')} AS first_bucket,"
+        f" {bucket(f'coalesce({last}, {LAST_SECOND})')} AS last_bucket, h.value AS share"
+        f" FROM main.sessions AS s CROSS JOIN json_each({_histogram('s.id')}) AS h"
+        " CROSS JOIN ledger_usage AS u ON u.session_id = s.id"
     )
-    histogram = (
-        f"(SELECT json_group_object(b, part) FROM (SELECT {bucket(seconds('m.timestamp'))} AS b,"
-        f" count(*) * 1.0 / sum(count(*)) OVER () AS part {of_session} GROUP BY 1))"
+    at = f"CASE WHEN h.key <> '' THEN CAST(h.key AS INTEGER) ELSE {bucket(f'coalesce({seen})')} END"
+    orphans = (
+        f"SELECT u.*, 'activity', {at}, {at}, {at}, h.value FROM ledger_usage AS u"
+        f" CROSS JOIN json_each({_histogram('u.session_id')}) AS h WHERE u.attribution = 'orphan'"
     )
-    otherwise = "u.last_seen, u.started_at, u.first_seen"
-    fallback = f"json_object(coalesce({bucket(f'coalesce({otherwise})')}, ''), 1.0)"
-    first, last = first_and_last("u.session_id")
+    return f"{placed} UNION ALL {orphans}"
+
+
+def _histogram(session: str) -> str:
+    """JSON: the share of a session's messages by bucket; one share of 1 without a bucket if it has none."""
+    of_session = f"FROM main.messages AS m WHERE m.session_id = {session} AND m.timestamp BETWEEN 1 AND {LAST_MILLISECOND}"
     return (
-        "SELECT u.*, 'activity' AS day_rule, CASE WHEN h.key <> '' THEN CAST(h.key AS INTEGER) END AS bucket,"
-        f" {bucket(f'coalesce({first}, {otherwise})')} AS first_bucket,"
-        f" {bucket(f'coalesce({last}, {otherwise})')} AS last_bucket, h.value AS share FROM ledger_usage AS u"
-        f" CROSS JOIN json_each(coalesce(nullif({histogram}, '{{}}'), {fallback})) AS h"
+        f"coalesce(nullif((SELECT json_group_object(b, part) FROM (SELECT {bucket(seconds('m.timestamp'))} AS b,"
+        f" count(*) * 1.0 / sum(count(*)) OVER () AS part {of_session} GROUP BY 1)), '{{}}'), '{{\"\":1.0}}')"
     )
 
 

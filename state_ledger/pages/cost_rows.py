@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from state_ledger import figures
 from state_ledger.pages.cost import Group
 from state_ledger.pages.links import Links
-from state_ledger.pages.sums import Record, Sums, left_out
+from state_ledger.pages.sums import Record, Sums
 from state_ledger.pages.tables import Cell, Column
 
 _COUNTED = {"conversation": ("segments", "Segments"), "work": ("sessions", "Sessions"), "day": ("", "")}
@@ -46,9 +46,14 @@ def row_cells(group: Group, row: Record, at: Links, same: Mapping[str, str]) -> 
     ]
 
 
-def total_cells(group: Group, sums: Sums) -> list[Cell]:
+def total_cells(group: Group, sums: Sums, *, cut: bool) -> list[Cell]:
     """The totals of the rows shown. Sessions are not added: one can be in several rows."""
-    return [Cell("Total"), *_figures(sums), *([Cell("")] if _counted(group) else []), *_usage(sums)]
+    return [
+        Cell("Total of these rows" if cut else "Total"),
+        *_figures(sums),
+        *([Cell("")] if _counted(group) else []),
+        *_usage(sums),
+    ]
 
 
 def row_label(group: Group, row: Record) -> str:
@@ -86,8 +91,7 @@ def _sub(group: Group, row: Record) -> str:
         spelled = [name for name in str(row.get("models_as_stored") or "").split(",") if name]
         return "" if spelled in ([], [row["model"]]) else "as " + ", ".join(spelled)
     if group.key in ("conversation", "work"):
-        parts = [str(row["source"] or ""), str(row[group.column]) if row.get("title") else ""]
-        return " · ".join(part for part in parts if part)
+        return str(row["source"] or "")
     if group.key == "cron_job":
         each = row.get("cost_per_run_usd")
         return f"{figures.plural(row['runs'], 'run')}, {figures.money(each)} each"
@@ -126,7 +130,5 @@ def _tokens(number: float | None) -> Cell:
 
 
 def _unknown(sums: Sums) -> Cell:
-    """Calls without a price; where the store did not count calls, that there are some."""
-    if not sums.unknown_calls and sums.unknown_tokens:
-        return Cell("uncounted", title=left_out(None, sums.unknown_tokens), word=True)
-    return Cell(figures.count(sums.unknown_calls or 0))
+    text = sums.unknown_calls_text
+    return Cell(text, title=sums.left_out.removeprefix("+ "), word=text == "uncounted")

@@ -27,7 +27,9 @@ class Daily:
 
     @property
     def legend(self) -> list[tuple[str, int | None]]:
-        """Names with the number of their colour, for the legend of the chart."""
+        """Names with the number of their colour, for the legend of the chart; none without bars."""
+        if not any(self.sums(day).cost_usd for day in self.days):
+            return []
         named: list[tuple[str, int | None]] = [(name, n) for n, name in enumerate(self.models)]
         return [*named, (OTHER, None)] if self.has_others else named
 

@@ -89,6 +89,13 @@ class Sums:
         return not self.cost_text.startswith(("$", "-"))
 
     @property
+    def unknown_calls_text(self) -> str:
+        """Calls without a price; `uncounted` where the store counted tokens but no calls."""
+        if not self.unknown_calls and self.unknown_tokens:
+            return "uncounted"
+        return figures.count(self.unknown_calls or 0)
+
+    @property
     def left_out(self) -> str:
         """What the amount does not contain, or ''."""
         said = left_out(self.unknown_calls, self.unknown_tokens)

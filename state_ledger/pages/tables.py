@@ -69,8 +69,10 @@ def table(
     foot = f"<tfoot>{_row(totals, kinds)}</tfoot>" if totals else ""
     mark = escape(name)
     return (
+        # Said above the box, where it does not scroll away; in the table, for those who hear it.
+        f'<p class="caption" id="{mark}">{escape(caption)}</p>'
         f'<div class="table-box" role="region" tabindex="0" aria-labelledby="{mark}">'
-        f'<table><caption id="{mark}">{escape(caption)}</caption>'
+        f'<table><caption class="visually-hidden">{escape(caption)}</caption>'
         f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody>{foot}</table></div>"
     )
 

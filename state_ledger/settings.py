@@ -1,0 +1,190 @@
+"""The settings of an instance: what can be set, its defaults, what is wrong with a value.
+
+They stand under `plugins: state-ledger:` in the user's metadata or configuration file; the shipped
+`metadata.yaml` holds every key with its default and a comment.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import yaml
+
+from state_ledger.errors import SettingsError
+from state_ledger.ledger import days
+from state_ledger.ledger.apportion import DAY_RULES
+
+PLUGIN = "state-ledger"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One instance's settings.
+
+    zone: IANA name of the zone whose days are shown; '' is the server's.
+    day_rule: which day a long session belongs to, where the address does not say.
+    max_cost_per_1000_tokens: dollars; a row that claims more cannot be true and is set aside.
+    allowed_hosts: host names other than loopback under which the instance may be asked.
+    cors: whether CORS headers that Datasette sends are let through.
+    snapshot: whether every store is read from a private snapshot taken at start.
+    query_time_limit_ms: milliseconds that a question of a page or a canned query may take.
+    max_limit: the most rows that a question gives.
+    markdown_columns: columns, by table, whose text is shown as Markdown.
+    markdown_max_characters, markdown_max_brackets: above these, text is cut or shown as it is.
+    """
+
+    zone: str = ""
+    day_rule: str = "activity"
+    max_cost_per_1000_tokens: float = 1.0
+    allowed_hosts: tuple[str, ...] = ()
+    cors: bool = False
+    snapshot: bool = False
+    query_time_limit_ms: int = 5000
+    max_limit: int = 10000
+    markdown_columns: Mapping[str, tuple[str, ...]] = field(
+        default_factory=lambda: MappingProxyType({"messages": ("content",)})
+    )
+    markdown_max_characters: int = 20000
+    markdown_max_brackets: int = 200
+
+    @cached_property
+    def zone_name(self) -> str:
+        """The IANA name of the zone in force."""
+        return self.zone or days.server_zone()
+
+    @classmethod
+    def from_mapping(cls, given: Mapping[str, Any], *, source: str | Path | None = None) -> Settings:
+        """The settings of a mapping, defaults for what it leaves out.
+
+        source: the YAML file the mapping was read from; an error then names file and line.
+        Raises SettingsError for an unknown key or a value that cannot be meant.
+        """
+        if not isinstance(given, Mapping):
+            raise SettingsError(PLUGIN, given, "a mapping of setting names to values", file=source)
+        known = {each.name for each in fields(cls)}
+        values: dict[str, Any] = {}
+        for key, value in given.items():
+            try:
+                if key not in known:
+                    raise _Wrong(_nearest(str(key), known))
+                if value is not None:
+                    values[key] = _READERS[key](value)
+            except _Wrong as wrong:
+                place = {"file": source, "line": line_of(source, str(key)) if source else None}
+                raise SettingsError(str(key), value, str(wrong), **place) from None
+        return cls(**values)
+
+
+class _Wrong(ValueError):
+    """What a value must be, as the end of a sentence."""
+
+
+def _nearest(key: str, known: set[str]) -> str:
+    near = difflib.get_close_matches(key, known, 1, 0.5)
+    return f"left out: there is no such setting{f'; did you mean {near[0]}' if near else ''}"
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise _Wrong("text")
+    return value.strip()
+
+
+def _zone(value: Any) -> str:
+    name = _text(value)
+    try:
+        if name:
+            days.zone(name)
+    except days.UnknownZone:
+        raise _Wrong("an IANA time zone such as Europe/Berlin, or empty for the server's") from None
+    return name
+
+
+def _day_rule(value: Any) -> str:
+    if value not in DAY_RULES:
+        raise _Wrong(f"one of {', '.join(DAY_RULES)}")
+    return str(value)
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise _Wrong("true or false")
+    return value
+
+
+def _positive(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e9:
+        raise _Wrong("a number above 0")
+    return float(value)
+
+
+def _whole(low: int, high: int) -> Callable[[Any], int]:
+    def read(value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            raise _Wrong(f"a whole number from {low} to {high}")
+        return value
+
+    return read
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    entries = [value] if isinstance(value, str) else value
+    if not isinstance(entries, (list, tuple)) or not all(isinstance(e, str) and e.strip() for e in entries):
+        raise _Wrong("a name or a list of names")
+    return tuple(entry.strip().lower() for entry in entries)
+
+
+def _columns(value: Any) -> Mapping[str, tuple[str, ...]]:
+    if not isinstance(value, Mapping):
+        raise _Wrong("a mapping of table names to lists of column names")
+    found = {}
+    for table, columns in value.items():
+        entries = [columns] if isinstance(columns, str) else columns
+        if not isinstance(entries, (list, tuple)) or not all(isinstance(entry, str) for entry in entries):
+            raise _Wrong("a mapping of table names to lists of column names")
+        found[str(table)] = tuple(entries)
+    return MappingProxyType(found)
+
+
+_READERS: Mapping[str, Callable[[Any], Any]] = {
+    "zone": _zone,
+    "day_rule": _day_rule,
+    "max_cost_per_1000_tokens": _positive,
+    "allowed_hosts": _names,
+    "cors": _flag,
+    "snapshot": _flag,
+    "query_time_limit_ms": _whole(50, 600_000),
+    "max_limit": _whole(1, 1_000_000),
+    "markdown_columns": _columns,
+    "markdown_max_characters": _whole(100, 1_000_000),
+    "markdown_max_brackets": _whole(0, 5_000),
+}
+
+
+def line_of(source: str | Path, key: str) -> int | None:
+    """The line, from 1, on which a key of ours stands in a YAML or JSON file; None if it is not found."""
+    try:
+        root = yaml.compose(Path(source).read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+        return None
+    ours = _child(_child(root, "plugins"), PLUGIN)
+    if isinstance(ours, yaml.MappingNode):
+        for name, _value in ours.value:
+            if getattr(name, "value", None) == key:
+                return int(name.start_mark.line) + 1
+    return None
+
+
+def _child(node: yaml.Node | None, key: str) -> yaml.Node | None:
+    if isinstance(node, yaml.MappingNode):
+        for name, value in node.value:
+            if getattr(name, "value", None) == key:
+                found: yaml.Node = value
+                return found
+    return None

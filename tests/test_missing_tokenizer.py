@@ -1,0 +1,115 @@
+"""An index whose tokenizer is missing stops nothing but itself (both SQLites, whichever is linked)."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from state_ledger.sqlite import sqlite3
+
+QUERY = "/{name}.json" if version("datasette").startswith("0.") else "/{name}/-/query.json"
+LINKED = "from state_ledger.sqlite import sqlite3"
+PYTHONS_OWN = "import sys; sys.modules['pysqlite3'] = None"
+SQLITES = pytest.mark.parametrize("which", [LINKED, PYTHONS_OWN], ids=["linked", "pythons-own"])
+
+
+@pytest.fixture(params=["made-by-hand", "small-23-cjk.db"])
+def store(request: pytest.FixtureRequest) -> Path:
+    if request.param != "made-by-hand":
+        return request.getfixturevalue("shared_store")(request.param)
+    path = request.getfixturevalue("small_store")("cjk.db")
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.executescript(
+        """
+        CREATE VIEW messages_fts_cjk_source AS SELECT id, content FROM messages WHERE role <> 'tool';
+        CREATE VIRTUAL TABLE messages_fts_cjk USING fts5(
+            content, content='messages_fts_cjk_source', content_rowid='id', tokenize='trigram');
+        CREATE VIRTUAL TABLE messages_fts USING fts5(content, content='messages', content_rowid='id');
+        INSERT INTO messages_fts(messages_fts) VALUES ('rebuild');
+        PRAGMA writable_schema = ON;
+        UPDATE sqlite_master SET sql = replace(sql, 'trigram', 'cjk_unicode61')
+        WHERE name = 'messages_fts_cjk';
+        """
+    )
+    connection.close()
+    return path
+
+
+def _serve(which: str, path: Path, page: str) -> subprocess.CompletedProcess[str]:
+    code = f"{which}\nfrom datasette.cli import cli\ncli()"
+    return subprocess.run(
+        [sys.executable, "-c", code, "serve", str(path), "--get", page],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "PYTHONWARNINGS": "ignore"},
+    )
+
+
+@SQLITES
+@pytest.mark.parametrize(
+    "page",
+    [
+        "/{name}.json",
+        "/{name}/sessions.json?_shape=array",
+        "/{name}/messages.json?_shape=array",
+        QUERY + "?sql=select+*+from+ledger_usage&_shape=array",
+    ],
+)
+def test_the_app_starts_and_answers(store, which, page):
+    answer = _serve(which, store, page.format(name=store.stem))
+    assert answer.returncode == 0, answer.stderr
+    json.loads(answer.stdout)
+
+
+@SQLITES
+def test_the_other_indexes_still_answer(store, which):
+    if not _has(store, "messages_fts"):
+        pytest.skip("this store has no base index")
+    sql = "select+count(*)+as+n+from+messages_fts+where+messages_fts+match+'hello+OR+the+OR+a'"
+    answer = _serve(which, store, f"{QUERY}?sql={sql}&_shape=array".format(name=store.stem))
+    assert answer.returncode == 0, answer.stderr
+    assert json.loads(answer.stdout)[0]["n"] >= 0
+
+
+@SQLITES
+def test_the_unreadable_index_is_named_with_the_reason(store, which):
+    code = (
+        f"{which}\n"
+        "import sys; from state_ledger.connection import open_for_reading; from state_ledger.shape import Shape\n"
+        "connection = open_for_reading(sys.argv[1])\n"
+        "print(Shape.read(connection).unreadable['messages_fts_cjk'])"
+    )
+    answer = subprocess.run([sys.executable, "-c", code, str(store)], capture_output=True, text=True)
+    assert "no such tokenizer: cjk_unicode61" in answer.stdout, answer.stderr
+
+
+@SQLITES
+def test_its_page_is_an_answer_and_no_traceback(store, which):
+    answer = _serve(which, store, f"/{store.stem}/messages_fts_cjk.json")
+    assert "Traceback" not in answer.stderr
+    assert json.loads(answer.stdout)
+
+
+def test_the_two_sqlites_are_really_two_where_both_are_installed():
+    code = "from state_ledger.sqlite import sqlite3; print(sqlite3.__name__)"
+    names = {
+        subprocess.run(
+            [sys.executable, "-c", f"{which}\n{code}"], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        for which in (LINKED, PYTHONS_OWN)
+    }
+    assert any(name.startswith("sqlite3") for name in names)
+
+
+def _has(path: Path, table: str) -> bool:
+    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", [table]).fetchone()
+    connection.close()
+    return found is not None
