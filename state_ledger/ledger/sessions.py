@@ -71,9 +71,13 @@ def _may_continue(shape: Shape, alias: str) -> str:
     """
     branched = f"coalesce({_marker(shape, alias, '_branched_from')}, '')"
     return (
-        f"(p.end_reason = 'compression' AND {alias}.source <> 'tool' AND NOT {_delegate_of_parent(shape, alias)}"
+        f"({_ended(shape, 'compression')} AND {alias}.source <> 'tool' AND NOT {_delegate_of_parent(shape, alias)}"
         f" AND NOT ({branched} = {alias}.parent_session_id))"
     )
+
+
+def _ended(shape: Shape, reason: str) -> str:
+    return f"coalesce({column(shape, 'sessions', 'end_reason', 'p')} = {literal(reason)}, 0)"
 
 
 def _claim(shape: Shape, alias: str) -> str:
@@ -89,7 +93,7 @@ def _claim(shape: Shape, alias: str) -> str:
 
 def _marked(shape: Shape, alias: str) -> str:
     branched = f"{_marker(shape, alias, '_branched_from')} IS NOT NULL"
-    ended = "p.end_reason = 'branched'" if shape.has("sessions", "end_reason") else "0"
+    ended = _ended(shape, "branched")
     return (
         f"CASE WHEN {_delegate_of_parent(shape, alias)} THEN 'delegate'"
         f" WHEN {branched} OR {ended} THEN 'branch' ELSE 'other' END"
