@@ -18,7 +18,13 @@ from typing import Any
 
 import pytest
 
+from hypothesis import settings
+
 from state_ledger.sqlite import sqlite3
+
+# Machines that run the tests are shared: a slow example says nothing about the code.
+settings.register_profile("state-ledger", deadline=None)
+settings.load_profile("state-ledger")
 
 SHARED_STORES = Path(__file__).resolve().parents[2] / "shared" / "stores"
 NOBODY = 65534
@@ -109,26 +115,37 @@ def make_datasette() -> Iterator[Callable[..., Any]]:
 
 @pytest.fixture
 def served() -> Iterator[Callable[..., str]]:
-    """`served([path], *options)` starts a real `datasette serve` and returns its address once it answers."""
+    """`served([path], *options)` starts a real `datasette serve` and returns its address once it answers.
+
+    `served.end()` ends what it started, as the end of the test does.
+    """
     processes: list[subprocess.Popen[bytes]] = []
 
     def start(paths: Sequence[str | Path], *options: str, command: Sequence[str] = DATASETTE) -> str:
         port = free_port()
         arguments = [*command, *map(str, paths), "--port", str(port), *options]
-        processes.append(
-            subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        )
+        processes.append(subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
         address = f"http://127.0.0.1:{port}"
         wait_for(address, processes[-1])
         return address
 
+    def end() -> None:
+        for process in processes:
+            process.terminate()
+            process.wait(timeout=20)
+        processes.clear()
+
+    start.end = end  # type: ignore[attr-defined]
     yield start
-    for process in processes:
-        process.terminate()
-        process.wait(timeout=20)
+    end()
 
 
 DATASETTE = (sys.executable, "-m", "datasette", "serve")
+
+
+def names_in(folder: Path) -> list[str]:
+    """The names of what is in a folder, sorted."""
+    return sorted(file.name for file in folder.iterdir())
 
 
 def free_port() -> int:

@@ -77,7 +77,8 @@ def _processed(row: Mapping[str, Any]) -> float:
 
 
 def _implausible(cost: float, tokens: float, bound: float) -> bool:
-    return tokens > 0 and cost > bound * tokens / 1000
+    # Below 5 dollars a rate says little: fees per call, images.
+    return tokens > 0 and cost >= 5 and cost > bound * tokens / 1000
 
 
 def _can_be_true(row: Mapping[str, Any], bound: float) -> bool:

@@ -13,6 +13,8 @@ import pytest
 from state_ledger import access
 from state_ledger.errors import StoreAccessError
 from state_ledger.sqlite import sqlite3
+from tests.conftest import names_in
+from tests.writers import crashed_in_the_middle_of_a_write
 
 
 def _missing(folder: Path) -> Path:
@@ -134,7 +136,7 @@ def test_a_quiet_log_mode_store_of_another_user(
     open_folder.chmod(folder_mode)
     answer = as_nobody(CHECK, path)
     assert says in answer.stdout, answer
-    assert sorted(os.listdir(open_folder)) == ["state.db"]
+    assert names_in(open_folder) == ["state.db"]
     if "cannot make" in says or "keep root" in says:
         assert answer.stdout.startswith("True ")
 
@@ -154,7 +156,7 @@ def test_a_live_store_of_another_user(small_store, open_folder, as_nobody, sidec
     owner.execute("INSERT INTO schema_version VALUES (6)")
     owner.commit()
     for suffix in ("-wal", "-shm"):
-        os.chmod(f"{path}{suffix}", sidecar_mode)
+        Path(f"{path}{suffix}").chmod(sidecar_mode)
     assert says in as_nobody(CHECK, path).stdout
     owner.close()
 
@@ -163,25 +165,6 @@ def test_a_quiet_store_without_a_log_may_be_read_by_anyone(small_store, open_fol
     path = small_store(folder=open_folder)
     open_folder.chmod(0o777)
     assert as_nobody(CHECK, path).stdout == "fine\n"
-
-
-def crashed_in_the_middle_of_a_write(small_store, tmp_path: Path) -> Path:
-    """A copy of a store and its journal, taken while a writer had spilled half a transaction."""
-    live, path = small_store("live.db"), tmp_path / "crashed.db"
-    writer = sqlite3.connect(live, isolation_level=None)
-    writer.execute("PRAGMA cache_size = 1")
-    writer.execute("BEGIN IMMEDIATE")
-    writer.execute("UPDATE messages SET content = 'half'")
-    writer.executemany(
-        "INSERT INTO messages (session_id, role, content, timestamp) VALUES ('first', 'user', ?, 1)",
-        [("x" * 2000,)] * 200,
-    )
-    for suffix in ("", "-journal"):
-        shutil.copyfile(f"{live}{suffix}", f"{path}{suffix}")
-    writer.execute("ROLLBACK")
-    writer.close()
-    os.utime(f"{path}-journal", (1, 1))
-    return path
 
 
 def _locked_for_others(path: Path) -> bool:
@@ -194,9 +177,12 @@ def _locked_for_others(path: Path) -> bool:
         "try: c.execute('BEGIN IMMEDIATE')\n"
         "except sqlite3.OperationalError: print('locked')"
     )
-    return "locked" in subprocess.run(
-        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True
-    ).stdout
+    return (
+        "locked"
+        in subprocess.run(
+            [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True
+        ).stdout
+    )
 
 
 def _open_descriptors() -> int:

@@ -62,7 +62,9 @@ def connection(small_store):
 @pytest.mark.parametrize("sql", REFUSED)
 def test_refused(connection, sql, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(sqlite3.DatabaseError, match="not authorized|authorization denied|may not be modified"):
+    with pytest.raises(
+        sqlite3.DatabaseError, match=r"not authorized|authorization denied|may not be modified"
+    ):
         connection.execute(sql).fetchall()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["state.db"]
 
@@ -147,7 +149,9 @@ SELECTABLE = [
 
 
 @pytest.mark.parametrize("sql", [*REFUSED, *SELECTABLE])
-async def test_peoples_own_sql_cannot_change_anything(small_store, make_datasette, sql, tmp_path, monkeypatch):
+async def test_peoples_own_sql_cannot_change_anything(
+    small_store, make_datasette, sql, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     path = small_store()
     before = path.read_bytes()

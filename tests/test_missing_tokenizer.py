@@ -82,7 +82,8 @@ def test_the_other_indexes_still_answer(store, which):
 def test_the_unreadable_index_is_named_with_the_reason(store, which):
     code = (
         f"{which}\n"
-        "import sys; from state_ledger.connection import open_for_reading; from state_ledger.shape import Shape\n"
+        "import sys; from state_ledger.connection import open_for_reading\n"
+        "from state_ledger.shape import Shape\n"
         "connection = open_for_reading(sys.argv[1])\n"
         "print(Shape.read(connection).unreadable['messages_fts_cjk'])"
     )

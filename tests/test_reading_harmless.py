@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from conftest import SHARED_STORES, fetch
-from test_snapshot import WRITER
 
 from state_ledger.sqlite import sqlite3
+from tests.conftest import SHARED_STORES, fetch, names_in
+from tests.writers import WRITER
 
 PAGES = [
     "/",
@@ -49,12 +48,8 @@ async def test_no_byte_of_a_quiet_store_changes(small_store, make_datasette, tmp
     assert beside == (set() if journal == "delete" else {"state.db-wal", "state.db-shm"})
 
 
-@pytest.mark.parametrize(
-    "name", sorted(path.name for path in SHARED_STORES.glob("*.db")) or ["schema-23.db"]
-)
-async def test_every_store_of_the_real_program_opens_and_stays_as_it_is(
-    shared_store, make_datasette, name
-):
+@pytest.mark.parametrize("name", sorted(path.name for path in SHARED_STORES.glob("*.db")) or ["schema-23.db"])
+async def test_every_store_of_the_real_program_opens_and_stays_as_it_is(shared_store, make_datasette, name):
     path = shared_store(name)
     before = _fingerprint(path)
     datasette = await make_datasette(path)
@@ -150,9 +145,7 @@ async def test_columns_that_a_migration_adds_are_seen(small_store, make_datasett
     await _walk(datasette, "state")
 
 
-async def test_a_store_that_is_replaced_is_the_new_one_from_then_on(
-    small_store, make_datasette, tmp_path
-):
+async def test_a_store_that_is_replaced_is_the_new_one_from_then_on(small_store, make_datasette, tmp_path):
     path, other = small_store(), small_store("other.db")
     with sqlite3.connect(other) as writer:
         writer.execute("UPDATE sessions SET id = 'second'")
@@ -199,23 +192,24 @@ async def test_a_store_that_breaks_while_it_is_served_is_a_sentence(
 
 
 SERVE = """
-datasette.cli.cli(["serve", sys.argv[1], "--get", "/-/databases.json"])
+datasette.cli.cli(["serve", *sys.argv[1:], "--get", "/-/databases.json"])
 """
 
 
+@pytest.mark.parametrize("options", [[], ["--setting", "cache_size_kb", "1000"]])
 @pytest.mark.parametrize(
     ("folder_mode", "says"), [(0o755, "cannot make in"), (0o777, "keep root from writing")]
 )
 def test_datasette_says_at_start_why_it_does_not_read_another_users_store(
-    small_store, open_folder, as_nobody, folder_mode, says
+    small_store, open_folder, as_nobody, folder_mode, says, options
 ):
     path = small_store(journal="wal", folder=open_folder)
     open_folder.chmod(folder_mode)
-    answer = as_nobody(SERVE, path)
+    answer = as_nobody(SERVE, path, *options)
     assert answer.returncode != 0
     assert says in answer.stderr and "state-ledger serve --snapshot" in answer.stderr
     assert "Traceback" not in answer.stderr
-    assert sorted(os.listdir(open_folder)) == ["state.db"]
+    assert names_in(open_folder) == ["state.db"]
     owner = sqlite3.connect(path)
     owner.execute("INSERT INTO schema_version VALUES (6)")
     owner.commit()
@@ -231,9 +225,7 @@ def test_datasette_says_what_is_no_database(tmp_path):
     assert "Traceback" not in answer.stderr
 
 
-def test_another_users_database_that_is_no_store_is_none_of_our_business(
-    open_folder, as_nobody, tmp_path
-):
+def test_another_users_database_that_is_no_store_is_none_of_our_business(open_folder, as_nobody, tmp_path):
     path = open_folder / "plain.db"
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA journal_mode = WAL")
@@ -256,7 +248,7 @@ def test_the_owner_writes_on_while_another_user_looks_and_after(small_store, ope
     again = sqlite3.connect(path, isolation_level=None)
     again.execute("INSERT INTO schema_version VALUES (8)")
     again.close()
-    assert {(open_folder / name).stat().st_uid for name in os.listdir(open_folder)} == {0}
+    assert {file.stat().st_uid for file in open_folder.iterdir()} == {0}
 
 
 def test_an_immutable_store_with_a_log_shows_the_log(small_store, served):

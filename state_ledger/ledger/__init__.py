@@ -11,6 +11,7 @@ from typing import Protocol
 
 from state_ledger.ledger import apportion, audit, functions, messages, sessions, usage
 from state_ledger.ledger.days import server_zone
+from state_ledger.ledger.plausible import Bound
 from state_ledger.shape import Shape
 from state_ledger.sqlite import Connection
 
@@ -25,6 +26,9 @@ class LedgerSettings(Protocol):
 
     @property
     def max_cost_per_1000_tokens(self) -> float: ...
+
+    @property
+    def implausible_from_usd(self) -> float: ...
 
 
 def install(
@@ -45,7 +49,7 @@ def install(
     if not shape.is_store:
         return shape
     functions.register(connection, settings.zone_name if settings else server_zone())
-    bound = settings.max_cost_per_1000_tokens if settings else 1.0
+    bound = Bound(settings.max_cost_per_1000_tokens, settings.implausible_from_usd) if settings else Bound()
     shadows = tuple(sorted(name for name, why in shape.unreadable.items() if why.startswith("no such")))
     connection.executescript(_script(_Frozen(shape), shadows, profile, bound))
     return shape
@@ -66,25 +70,25 @@ class _Frozen:
 
 
 @lru_cache(maxsize=64)
-def _script(frozen: _Frozen, shadows: tuple[str, ...], profile: str, bound: float) -> str:
+def _script(frozen: _Frozen, shadows: tuple[str, ...], profile: str, bound: Bound) -> str:
     statements = [_shadow(name, frozen.shape) for name in shadows]
     statements += [
         f"CREATE TEMP VIEW IF NOT EXISTS {name} AS {select}"
-        for name, select in view_statements(frozen.shape, profile=profile, max_cost_per_1000_tokens=bound)
+        for name, select in view_statements(frozen.shape, profile=profile, bound=bound)
     ]
     return "BEGIN;\n" + ";\n".join(statements) + ";\nCOMMIT;"
 
 
 def view_statements(
-    shape: Shape, *, profile: str = "default", max_cost_per_1000_tokens: float = 1.0
+    shape: Shape, *, profile: str = "default", bound: Bound = Bound()  # noqa: B008
 ) -> list[tuple[str, str]]:
     """Every view as (name, SELECT), in the order in which they build on each other."""
     return [
-        *usage.views(shape, profile=profile, max_cost_per_1000_tokens=max_cost_per_1000_tokens),
+        *usage.views(shape, profile=profile, bound=bound),
         *apportion.views(shape),
         *sessions.views(shape, profile=profile),
         *messages.views(shape),
-        *audit.views(shape, max_cost_per_1000_tokens=max_cost_per_1000_tokens),
+        *audit.views(shape, bound=bound),
     ]
 
 

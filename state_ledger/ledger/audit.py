@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from state_ledger.ledger.columns import LAST_MILLISECOND, LAST_SECOND, column
-from state_ledger.ledger.usage import AMOUNTS, COUNTERS, ROUNDING, TOKENS, implausible
+from state_ledger.ledger.plausible import Bound
+from state_ledger.ledger.usage import AMOUNTS, COUNTERS, ROUNDING, TOKENS
 from state_ledger.shape import Shape
 
 CUMULATIVE_UNTIL = 1774483200
@@ -15,16 +16,15 @@ CACHE_IN_INPUT_UNTIL = 1773705600
 GATEWAYS = ("telegram", "discord", "whatsapp", "slack", "signal", "matrix", "mattermost", "email", "sms")
 
 
-def views(shape: Shape, *, max_cost_per_1000_tokens: float) -> list[tuple[str, str]]:
+def views(shape: Shape, *, bound: Bound) -> list[tuple[str, str]]:
     """The audit views as (name, SELECT)."""
-    bound = repr(float(max_cost_per_1000_tokens))
     return [
         ("ledger_set_aside", _set_aside(bound)),
         ("ledger_discrepancies", " UNION ALL ".join(_discrepancies(shape))),
     ]
 
 
-def _set_aside(bound: str) -> str:
+def _set_aside(bound: Bound) -> str:
     """Rows that cannot be true, with the reason; they are in no sum.
 
     Columns: source_table, session_id, model, task, reason, cost_usd (what the row claims), tokens.
@@ -38,8 +38,8 @@ def _set_aside(bound: str) -> str:
         " WHERE u.problem IS NOT NULL"
         " UNION ALL SELECT 'sessions', s.session_id, NULL, NULL, s.problem,"
         f" {claimed.format('s')} FROM ledger_session_rows AS s WHERE s.problem IS NOT NULL"
-        f" UNION ALL SELECT 'sessions', r.session_id, NULL, NULL, 'cost above {bound} dollars per 1,000 tokens',"
-        f" {cost} FROM ledger_session_rest AS r WHERE {implausible(cost, tokens, bound)}"
+        f" UNION ALL SELECT 'sessions', r.session_id, NULL, NULL, '{bound.reason}',"
+        f" {cost} FROM ledger_session_rest AS r WHERE {bound.exceeded(cost, tokens)}"
     )
 
 

@@ -11,6 +11,7 @@ that: below it stand amounts and their status, above it the figures made of them
 from __future__ import annotations
 
 from state_ledger.ledger.columns import column, counts, first_and_last, literal, seconds
+from state_ledger.ledger.plausible import Bound
 from state_ledger.shape import LEFTOVER_USAGE_TABLES, Shape
 
 TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
@@ -25,9 +26,8 @@ _TABLES = ("session_model_usage", *LEFTOVER_USAGE_TABLES)
 _OWN_ACTUAL = "(coalesce(u.actual_cost_usd, 0) <> 0 OR coalesce(u.cost_status, '') = 'actual')"
 
 
-def views(shape: Shape, *, profile: str, max_cost_per_1000_tokens: float) -> list[tuple[str, str]]:
+def views(shape: Shape, *, profile: str, bound: Bound) -> list[tuple[str, str]]:
     """The views of usage as (name, SELECT), in the order in which they build on each other."""
-    bound = repr(float(max_cost_per_1000_tokens))
     session = _session_columns(shape, profile)
     arms = (_stored_rows(session), _rest_rows(shape, session, bound))
     return [
@@ -45,12 +45,7 @@ def total(names: tuple[str, ...], alias: str) -> str:
     return "(" + " + ".join(f"coalesce({alias}.{name}, 0)" for name in names) + ")"
 
 
-def implausible(cost: str, tokens: str, bound: str) -> str:
-    """A cost above the bound per token (rule 9); without tokens there is no rate to judge."""
-    return f"{tokens} > 0 AND {cost} > {bound} * {tokens} / 1000.0"
-
-
-def _problem(columns: dict[str, str], bound: str | None) -> str:
+def _problem(columns: dict[str, str], bound: Bound | None) -> str:
     """NULL for a row that can be true, else what is wrong with it, as a phrase."""
     sound = " AND ".join(counts(expression) for expression in columns.values())
     reasons = ", ".join(
@@ -62,12 +57,12 @@ def _problem(columns: dict[str, str], bound: str | None) -> str:
         cost = "max(" + ", ".join(f"coalesce({columns[name]}, 0)" for name in AMOUNTS) + ")"
         tokens = "(" + " + ".join(f"coalesce({columns[name]}, 0)" for name in TOKENS) + ")"
         plausible = (
-            f"CASE WHEN {implausible(cost, tokens, bound)} THEN 'cost above {bound} dollars per 1,000 tokens' END"
+            f"CASE WHEN {bound.exceeded(cost, tokens)} THEN '{bound.reason}' END"
         )
     return f"CASE WHEN {sound} THEN {plausible} ELSE coalesce({reasons}) END"
 
 
-def _usage_rows(shape: Shape, bound: str) -> str:
+def _usage_rows(shape: Shape, bound: Bound) -> str:
     """Stored usage rows, with those that only a left-over table still holds."""
     arms = [_usage_table(shape, table, bound) for table in _TABLES if shape.has(table, "session_id")]
     if arms:
@@ -77,7 +72,7 @@ def _usage_rows(shape: Shape, bound: str) -> str:
     return f"SELECT {', '.join(f'NULL AS {name}' for name in names)} WHERE 0"
 
 
-def _usage_table(shape: Shape, table: str, bound: str) -> str:
+def _usage_table(shape: Shape, table: str, bound: Bound) -> str:
     def stored(name: str) -> str:
         return column(shape, table, name, "t")
 
@@ -227,7 +222,7 @@ def _stored_rows(session: str) -> str:
     )
 
 
-def _rest_rows(shape: Shape, session: str, bound: str) -> str:
+def _rest_rows(shape: Shape, session: str, bound: Bound) -> str:
     """Per session, what its row carries beyond its usage rows (rule 5); a negative rest is not added."""
     stored = {name: column(shape, "sessions", name, "s") for name in (*KEY[:4], "cost_status", "cost_source")}
     tokens = "(" + " + ".join(f"max(coalesce(r.{name}, 0), 0)" for name in TOKENS) + ")"
@@ -257,5 +252,5 @@ def _rest_rows(shape: Shape, session: str, bound: str) -> str:
     return (
         f"SELECT r.session_id, {session}, {', '.join(listed)}"
         " FROM ledger_session_rest AS r JOIN main.sessions AS s ON s.id = r.session_id"
-        f" WHERE ({some}) AND NOT ({implausible(cost, tokens, bound)})"
+        f" WHERE ({some}) AND NOT ({bound.exceeded(cost, tokens)})"
     )

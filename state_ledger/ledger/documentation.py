@@ -1,0 +1,91 @@
+"""The documentation of the semantic layer as Markdown, made from the views and the glossary.
+
+`python -m state_ledger.ledger.documentation` prints it; a test holds `docs/semantic-layer.md` to it.
+"""
+
+from __future__ import annotations
+
+from state_ledger import ledger, schema
+from state_ledger.ledger.functions import __doc__ as functions_doc
+from state_ledger.ledger.glossary import COLUMNS
+from state_ledger.sqlite import sqlite3
+
+VIEWS: dict[str, str] = {
+    "ledger_usage": "One (session, model, provider, base URL, billing mode, task), plus one row per session for what"
+    " its session row carries beyond its usage rows. Every call once; cost by basis. Start here.",
+    "ledger_time": "Usage spread over 15-minute buckets under each day rule. Always choose one `day_rule`."
+    " Bounds on `first_bucket` and `last_bucket` beside those on `bucket` keep a short period cheap.",
+    "ledger_sessions": "One session: kind, last activity, and its sums of `ledger_usage`.",
+    "ledger_session_facts": "One session without its sums: cheap for lists that are cut short.",
+    "ledger_session_usage": "The sums of `ledger_usage` per session.",
+    "ledger_lineage": "One session: the conversation and the work it belongs to. Costs a walk over all sessions.",
+    "ledger_conversations": "One conversation, a chain of continuations, under its last session.",
+    "ledger_work": "One piece of work: a conversation and all its delegates, transitively.",
+    "ledger_messages": "One logical message: decoded, with its flags; rows stored twice by compaction count once.",
+    "ledger_message_times": "One stored message row: only its session and time.",
+    "ledger_tool_calls": "One tool call that an assistant message makes.",
+    "ledger_set_aside": "One row that cannot be true and is in no sum, with the reason.",
+    "ledger_discrepancies": "One figure that disagrees with another or is known to have been miscounted;"
+    " reported, never corrected.",
+    "ledger_usage_rows": "Building block: usage rows as stored, with those that only a left-over table holds.",
+    "ledger_session_rows": "Building block: counters of the session rows, with what is wrong with them.",
+    "ledger_session_rest": "Building block: what each session row carries beyond its `task = ''` usage rows.",
+    "ledger_replaced_estimates": "Building block: sessions whose actual cost takes the place of estimates.",
+    "ledger_usage_parts": "Building block: the rows of `ledger_usage` before basis and derived figures.",
+    "ledger_session_kinds": "Building block: one session and what kind of child it is.",
+}
+"""What one row of each view is."""
+
+_ORDINARY = {
+    "estimated_cost_usd": ("dollars", "estimate as stored, or what is left of it"),
+    "actual_cost_usd": ("dollars", "actual cost as stored, or what is left of it"),
+    "estimated": ("dollars", "estimate before the basis is decided"),
+    "actual": ("dollars", "actual cost before the basis is decided"),
+    "zero": ("", "what an amount of 0 means: included, estimated (measured) or unknown"),
+}
+
+
+def columns_of(view: str) -> list[str]:
+    """The columns of a view on a store of schema 23."""
+    connection = sqlite3.connect(":memory:")
+    schema.create(connection)
+    ledger.install(connection)
+    names = [row[1] for row in connection.execute(f"PRAGMA temp.table_info({view})")]
+    connection.close()
+    return names
+
+
+def meaning(name: str) -> tuple[str, str]:
+    """Unit and description of a column, also of the building blocks' own."""
+    if name in COLUMNS:
+        return COLUMNS[name].unit, COLUMNS[name].description
+    if name.startswith("own_"):
+        unit, _ = meaning(name.removeprefix("own_"))
+        return unit, f"what the session row itself says for `{name.removeprefix('own_')}`"
+    return _ORDINARY[name]
+
+
+def render() -> str:
+    """The whole page."""
+    parts = [
+        "# The semantic layer",
+        "",
+        "TEMP views that every connection to a store has. They are made from the columns that the file really has:"
+        " a column that an old store lacks is NULL here. Your own SQL can read them on any `?sql=` page and from"
+        " Python through `state_ledger.connection.open_for_reading`. Nothing is written to the file.",
+        "",
+        "Money is split by *basis*; `cost_usd` is NULL where no price is known and is never added up as 0.",
+        "Token buckets do not overlap: `input_tokens` is the uncached part of a prompt.",
+        "",
+    ]
+    for view, what in VIEWS.items():
+        parts += [f"## {view}", "", what, "", "| column | unit | meaning |", "|---|---|---|"]
+        parts += [f"| `{name}` | {unit} | {text} |" for name in columns_of(view) for unit, text in [meaning(name)]]
+        parts.append("")
+    table = (functions_doc or "").partition("\n\n")[2]
+    parts += ["## SQL functions", "", table.strip(), ""]
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    print(render(), end="")
