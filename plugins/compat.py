@@ -39,16 +39,12 @@ async def may_view_database(datasette: Datasette, actor: dict[str, Any] | None, 
     return await may(datasette, actor, "view-database", database)
 
 
-async def may_view_query(
-    datasette: Datasette, actor: dict[str, Any] | None, database: str, query: str
-) -> bool:
+async def may_view_query(datasette: Datasette, actor: dict[str, Any] | None, database: str, query: str) -> bool:
     """Whether an actor may see a canned query and its rows."""
     if IS_1:
         from datasette.resources import QueryResource
 
-        return bool(
-            await datasette.allowed(action="view-query", resource=QueryResource(database, query), actor=actor)
-        )
+        return bool(await datasette.allowed(action="view-query", resource=QueryResource(database, query), actor=actor))
     permissions = [("view-query", (database, query)), ("view-database", database), "view-instance"]
     allowed, _private = await datasette.check_visibility(actor, permissions=permissions)
     return bool(allowed)

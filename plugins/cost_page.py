@@ -15,7 +15,7 @@ from state_ledger.errors import ParameterError
 from state_ledger.ledger.apportion import DAY_RULES
 from state_ledger.ledger.days import today
 from state_ledger.pages import provenance, tables
-from state_ledger.pages.asking import OutOfTime
+from state_ledger.pages.asking import OutOfTime, Unanswered
 from state_ledger.pages.cost import FILTERS, GROUPS, Cost, Group, check, read_cost
 from state_ledger.pages.cost_rows import row_cells, row_columns, row_label, row_link, total_cells
 from state_ledger.pages.links import Links
@@ -59,7 +59,7 @@ async def cost_page(request: Any, datasette: Datasette) -> Response:
             filters = {key: values[key] for key in (*FILTERS, "limit")}
             cost = await page.read(datasette, name, lambda ask: read_cost(ask, group, period, filters))
             context |= _answer(cost, at)
-        except OutOfTime as error:
+        except (OutOfTime, Unanswered) as error:
             status, problems = 503, [str(error)]
         except ParameterError as error:
             status, problems = 400, [str(error)]
@@ -180,7 +180,7 @@ def _days(cost: Cost, at: Links, said: str) -> dict[str, Any]:
 
     def link(day: str, model: str) -> str:
         one = {} if cost.group.question == "cost_per_day" else {"model": model or same.get("model", "")}
-        return at.query("cost_sessions", {**same, "since": day, "until": day, **one})
+        return at.sessions({**same, "since": day, "until": day, **one})
 
     ring = "calls of unknown cost, not in the bar" if cost.daily.has_unknown else ""
     chart = charts.stacked_bars(

@@ -76,7 +76,7 @@ def _period(part: PeriodFigures, home: Home, at: Links) -> dict[str, Any]:
 
 def _daily(home: Home, at: Links) -> dict[str, Any]:
     def link(day: str, model: str) -> str:
-        return at.query("cost_sessions", {**home.asked, "since": day, "until": day, "model": model})
+        return at.sessions({**home.asked, "since": day, "until": day, "model": model})
 
     said = provenance.basis(home.asked["tz"], home.asked["day_rule"])
     rows = []

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from datasette.utils.asgi import Forbidden, NotFound, Response
 
@@ -27,8 +26,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Link:
+class Link(NamedTuple):
     """A link of the frame; `current` marks the place where the reader is."""
 
     label: str
@@ -43,7 +41,7 @@ async def open_store(datasette: Datasette, request: Any) -> str:
     Raises NotFound if no store has that name, Forbidden if the visitor may not view the database.
     """
     name = compat.database_in_address(request)
-    if name not in registry(datasette).stores:
+    if name is None or name not in registry(datasette).stores:
         raise NotFound(f"No store named {name}")
     if not await compat.may_view_database(datasette, request.actor, name):
         raise Forbidden("view-database")

@@ -152,7 +152,9 @@ def _as_text(value: object) -> str:
 
 
 def _error(sentence: str, status: int) -> Response:
-    return Response.json({"ok": False, "error": sentence, "status": status, "title": "This cannot be answered"}, status=status)
+    return Response.json(
+        {"ok": False, "error": sentence, "status": status, "title": "This cannot be answered"}, status=status
+    )
 
 
 @hookimpl

@@ -1,1 +1,216 @@
-"""Filled in below."""
+"""Who may ask, and what a browser may do with the answer: host check and response headers.
+
+A page that the user visits can point its own host name at 127.0.0.1 and then read what is served
+there (DNS rebinding), so only loopback names and the ones in the setting `allowed_hosts` are answered.
+Stores hold text of strangers, so every answer tells the browser to run, load and frame as little as
+possible.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import ipaddress
+import re
+import secrets
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from datasette import hookimpl
+from jinja2.ext import Extension
+
+from state_ledger.plugins.stores import registry
+
+if TYPE_CHECKING:
+    from datasette.app import Datasette
+    from jinja2 import Environment
+
+Scope = MutableMapping[str, Any]
+App = Callable[[Scope, Any, Any], Awaitable[None]]
+Headers = list[tuple[bytes, bytes]]
+
+STRICT_CSP = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+"""The policy of our own pages, which set it themselves: nothing inline, nothing from elsewhere."""
+
+DATA_CSP = "default-src 'none'; frame-ancestors 'none'"
+"""The policy of JSON, CSV, plain text and everything else that is not a page."""
+
+FIXED_HEADERS: tuple[tuple[bytes, bytes], ...] = (
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"x-frame-options", b"DENY"),
+    (b"permissions-policy", b"camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
+)
+"""What every answer carries, errors and redirects included."""
+
+PRIVATE_TYPES = (b"text/html", b"application/json", b"text/csv")
+"""What may hold text of a store, and so must not stay in a cache that others use."""
+
+# Datasette 1.0's table page has one handler in an attribute; its SHA-256 lets it, and no other, run.
+_HANDLER = "openColumnChooser()"
+_HANDLER_HASH = base64.b64encode(hashlib.sha256(_HANDLER.encode()).digest()).decode("ascii")
+_SCRIPT_TAG = re.compile(r"<script(?=[\s>{])")
+_HOST = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[a-z0-9._-]+?)\.?(?::(?P<port>[0-9]{1,5}))?")
+
+_nonce: ContextVar[str] = ContextVar("state_ledger_script_nonce", default="")
+
+
+class Host(NamedTuple):
+    """A host name in lower case without a final dot, IPv6 in brackets; port: None if it is not said."""
+
+    name: str
+    port: int | None
+
+
+def stock_csp(nonce: str) -> str:
+    """The policy of Datasette's own pages: scripts of their templates run, scripts in data do not.
+
+    Their inline styles cannot be told from others, so those stay allowed.
+    """
+    return (
+        "default-src 'none'; style-src 'self' 'unsafe-inline'; "
+        f"script-src 'self' 'nonce-{nonce}' 'unsafe-hashes' 'sha256-{_HANDLER_HASH}'; "
+        "img-src 'self' data:; font-src 'self'; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    )
+
+
+def parse_host(text: str) -> Host | None:
+    """`Example.org:8001` -> its name and port; None for what cannot be a host."""
+    match = _HOST.fullmatch(text.lower())
+    if match is None:
+        return None
+    port = match["port"]
+    return Host(match["name"], int(port) if port else None)
+
+
+def host_allowed(host: Host, allowed: Iterable[str], scheme: str = "http") -> bool:
+    """Whether a request to `host` is answered: loopback, or one of `allowed`.
+
+    An allowed host is a name (`books.example.org`), a name with a port, or `*.example.org`, which
+    stands for every name below it but not for itself.
+    """
+    return _is_loopback(host.name) or any(_matches(host, entry, scheme) for entry in allowed)
+
+
+def _is_loopback(name: str) -> bool:
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        if name.startswith("["):
+            return ipaddress.IPv6Address(name[1:-1]) == ipaddress.IPv6Address("::1")
+        return ipaddress.IPv4Address(name).is_loopback
+    except ValueError:
+        return False
+
+
+def _matches(host: Host, entry: str, scheme: str) -> bool:
+    below = entry.startswith("*.")
+    wanted = parse_host(entry[2:] if below else entry)
+    if wanted is None:
+        return False
+    if wanted.port is not None:
+        asked = host.port if host.port is not None else {"http": 80, "https": 443}.get(scheme)
+        if asked != wanted.port:
+            return False
+    return host.name.endswith("." + wanted.name) if below else host.name == wanted.name
+
+
+def refusal(scope: Scope, allowed: Iterable[str]) -> str | None:
+    """Why a request is not answered, as sentences for the visitor; None if it is.
+
+    Only `Host` counts: a page can make a browser send `X-Forwarded-Host` with any value.
+    """
+    given = [value.decode("latin-1") for name, value in scope["headers"] if name.lower() == b"host"]
+    if len(given) != 1:
+        return "The request must name its host exactly once."
+    host = parse_host(given[0])
+    if host is not None and host_allowed(host, allowed, scope.get("scheme", "http")):
+        return None
+    shown = re.sub(r"[^\w.:\[\]-]", "?", given[0], flags=re.ASCII)[:100]
+    return (
+        f"This server was asked under the name {shown}, which it does not know as its own. "
+        "It answers to localhost, 127.0.0.1 and [::1]. If the name is yours, add it to the setting "
+        "allowed_hosts under plugins: state-ledger: in the metadata or configuration file."
+    )
+
+
+def secured(headers: Iterable[tuple[bytes, bytes]], *, nonce: str, cors: bool) -> Headers:
+    """Response headers with ours added; a policy and a cache rule that are there already are kept."""
+    ours = {name for name, _value in FIXED_HEADERS}
+    kept = [
+        (name, value)
+        for name, value in headers
+        if name.lower() not in ours and (cors or not name.lower().startswith(b"access-control-"))
+    ]
+    present = {name.lower(): value for name, value in kept}
+    kind = present.get(b"content-type", b"").lower()
+    kept.extend(FIXED_HEADERS)
+    if b"content-security-policy" not in present:
+        policy = stock_csp(nonce) if kind.startswith(b"text/html") else DATA_CSP
+        kept.append((b"content-security-policy", policy.encode("ascii")))
+    if b"cache-control" not in present and kind.startswith(PRIVATE_TYPES):
+        kept.append((b"cache-control", b"private, no-cache"))
+    return kept
+
+
+# Last, because each wrapper goes around the ones before it: nothing answers outside this one.
+@hookimpl(trylast=True)
+def asgi_wrapper(datasette: Datasette) -> Callable[[App], App]:
+    def wrap(app: App) -> App:
+        async def guarded(scope: Scope, receive: Any, send: Any) -> None:
+            if scope["type"] not in ("http", "websocket"):
+                await app(scope, receive, send)
+                return
+            settings = registry(datasette).settings
+            nonce = secrets.token_urlsafe(16)
+            _nonce.set(nonce)
+
+            async def send_secured(message: MutableMapping[str, Any]) -> None:
+                if message["type"] == "http.response.start":
+                    headers = secured(message.get("headers", ()), nonce=nonce, cors=settings.cors)
+                    message = {**message, "headers": headers}
+                await send(message)
+
+            reason = refusal(scope, settings.allowed_hosts)
+            if reason is None:
+                await app(scope, receive, send_secured)
+            else:
+                await _refuse(scope, send_secured, reason)
+
+        return guarded
+
+    return wrap
+
+
+async def _refuse(scope: Scope, send: Any, reason: str) -> None:
+    if scope["type"] == "websocket":
+        await send({"type": "websocket.close", "code": 1008})
+        return
+    body = (reason + "\n").encode("utf-8")
+    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": 403, "headers": headers})
+    await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
+
+
+class ScriptNonce(Extension):
+    """Marks every script tag that stands in a template with the nonce of the answer.
+
+    Works on the template's own text before anything is filled in, so a script tag that comes from
+    data is never marked and does not run.
+    """
+
+    def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
+        return _SCRIPT_TAG.sub('<script nonce="{{ state_ledger_script_nonce() }}"', source)
+
+
+@hookimpl
+def prepare_jinja2_environment(env: Environment) -> None:
+    env.add_extension(ScriptNonce)
+    env.globals["state_ledger_script_nonce"] = _nonce.get

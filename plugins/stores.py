@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 from contextlib import closing
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from datasette import Response, hookimpl
 
 from state_ledger import access, ledger, snapshot
 from state_ledger.connection import guard, read_only_uri
 from state_ledger.errors import StateLedgerError, StoreAccessError
+from state_ledger.plugins import settings_file
 from state_ledger.plugins.store_database import StoreConnection, StoreDatabase, StoreIsOnlyRead, StoreRefused
-from state_ledger.settings import Settings
 from state_ledger.shape import Shape
 from state_ledger.sqlite import Connection, sqlite3
 from state_ledger.stores import Store, name_stores, profile_of
@@ -24,14 +22,16 @@ if TYPE_CHECKING:
     from datasette.app import Datasette
     from datasette.database import Database
 
-SNAPSHOTS_VARIABLE = "STATE_LEDGER_SNAPSHOTS"
-"""Set by `state-ledger serve --snapshot`: JSON, path of a snapshot -> `{"source", "taken_at"}`."""
+    from state_ledger.settings import Settings
 
 SNAPSHOT_VARIABLE = "STATE_LEDGER_SNAPSHOT"
 """`1`: take a snapshot of every store at start, as the setting `snapshot` does."""
 
 
-@dataclass
+# Plain classes: `datasette serve .` runs this file a second time as a module that `sys.modules` does
+# not have, which dataclasses need.
+
+
 class StoreState:
     """One store that is being served.
 
@@ -40,21 +40,21 @@ class StoreState:
     snapshot_taken_at: epoch seconds if what is shown is a snapshot, else None.
     """
 
-    store: Store
-    shape: Shape
-    snapshot_taken_at: float | None = None
+    def __init__(self, store: Store, shape: Shape, snapshot_taken_at: float | None = None) -> None:
+        self.store = store
+        self.shape = shape
+        self.snapshot_taken_at = snapshot_taken_at
 
 
-@dataclass
 class Registry:
     """The stores of one Datasette instance by database name, and its settings."""
 
-    settings: Settings
-    stores: dict[str, StoreState] = field(default_factory=dict)
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.stores: dict[str, StoreState] = {}
 
 
-@dataclass
-class _Found:
+class _Found(NamedTuple):
     """A database of the instance that is a store, before it has a name. path: what is opened."""
 
     database: Database
@@ -69,22 +69,42 @@ def registry(datasette: Datasette) -> Registry:
     held: Registry | None = getattr(datasette, "_state_ledger", None)
     if held is None:
         try:
-            held = Registry(Settings.from_mapping(datasette.plugin_config("state-ledger") or {}))
+            held = Registry(settings_file.load(datasette))
         except StateLedgerError as error:
             raise StoreRefused(error) from error
         datasette._state_ledger = held
     return held
 
 
-@hookimpl(specname="startup", tryfirst=True)
+@hookimpl(tryfirst=True)
+def register_output_renderer(datasette: Datasette) -> None:
+    """No renderer: this is the one hook that runs while an instance is made, on both Datasette lines.
+
+    Datasette 1.0 connects to its databases before it calls `startup`, and a connection that Datasette
+    makes by itself may do harm before `prepare_connection` is called (with `cache_size_kb` it reads).
+    """
+    take_over_stores(datasette)
+
+
+@hookimpl(tryfirst=True)
+def startup(datasette: Datasette) -> None:
+    """For databases that were added to the instance since it was made."""
+    take_over_stores(datasette)
+
+
 def take_over_stores(datasette: Datasette) -> None:
-    """Puts a StoreDatabase, under the name of its profile, in the place of every store's database."""
+    """Puts a StoreDatabase, under the name of its profile, in the place of every store's database.
+
+    Raises StoreRefused for a store that cannot be read without harm.
+    """
     held = registry(datasette)
     wanted = held.settings.snapshot or os.environ.get(SNAPSHOT_VARIABLE) == "1"
     found = [
         each
         for database in list(datasette.databases.values())
-        if database.path is not None and (each := _examine(database, wanted)) is not None
+        if not isinstance(database, StoreDatabase)
+        and database.path is not None
+        and (each := _examine(database, wanted)) is not None
     ]
     order = list(datasette.databases)
     old_names = [each.database.name for each in found]
@@ -102,7 +122,7 @@ def take_over_stores(datasette: Datasette) -> None:
 
 @hookimpl(specname="prepare_connection", tryfirst=True)
 def refuse_harm(conn: Connection, database: str, datasette: Datasette) -> None:
-    """Refuses before anything reads, also on connections that Datasette makes before it starts plugins."""
+    """Refuses before anything reads, for databases that a plugin added and connected to at once."""
     served = datasette.databases.get(database)
     if served is None or served.path is None or isinstance(served, StoreDatabase):
         return
@@ -166,16 +186,12 @@ def handle_exception(datasette: Datasette, request: Any, exception: Exception) -
 def _examine(database: Database, snapshot_wanted: bool) -> _Found | None:
     """What there is to know about a database that is a store; None for any other."""
     path = Path(os.path.abspath(database.path))  # noqa: PTH100
-    handed_over = json.loads(os.environ.get(SNAPSHOTS_VARIABLE, "{}")).get(str(path))
-    if handed_over is not None:
-        if path.parent.name.startswith(f"{os.getpid()}-"):  # still the process that took it
-            snapshot.remove_at_exit(path.parent)
-        shape, source, taken_at = _shape(path), Path(handed_over["source"]), handed_over["taken_at"]
-        return _Found(database, path, source, taken_at, shape) if shape else None
     refusal = _refusal(path, immutable=not database.is_mutable)
     if refusal is not None and not (snapshot_wanted and refusal.snapshot_possible):
         raise StoreRefused(refusal)
-    shape = _shape(path, immutable=refusal is not None or not database.is_mutable)
+    # A file that nobody has open is whole without its sidecars, and is looked at without making any.
+    whole = access.at_rest(path) and not access.Sidecars.of(path).wal_bytes
+    shape = _shape(path, immutable=whole or refusal is not None or not database.is_mutable)
     if shape is None and refusal is None:
         return None
     if not snapshot_wanted:

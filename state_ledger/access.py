@@ -72,6 +72,15 @@ def is_wal(header: bytes) -> bool:
     return header[18:20] == b"\x02\x02"
 
 
+def at_rest(path: str | Path) -> bool:
+    """Whether a store in write-ahead mode is open nowhere: whoever has one open has both sidecars.
+
+    Raises StoreAccessError as `header_of` does.
+    """
+    sidecars = Sidecars.of(path)
+    return is_wal(header_of(path)) and (sidecars.wal is None or sidecars.shm is None)
+
+
 def header_of(path: str | Path) -> bytes:
     """The first 100 bytes of a SQLite file. Raises StoreAccessError if it is none, or is not readable."""
     return _read(Path(path))[0]
@@ -143,7 +152,7 @@ def _descriptor(path: Path) -> int:
         for old, kept in list(_headers.items()):
             if os.fstat(kept).st_nlink == 0:
                 os.close(_headers.pop(old))
-        opened = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        opened = os.open(path, os.O_RDONLY)
         status = os.fstat(opened)
         key = (status.st_dev, status.st_ino)
         # Replaced between stat and open by a file that is known already: keep both, close neither.

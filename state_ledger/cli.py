@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -16,8 +16,8 @@ from pathlib import Path
 
 import click
 
-from state_ledger import __version__, access, snapshot
-from state_ledger.errors import StateLedgerError
+from state_ledger import __version__, access
+from state_ledger.errors import StoreAccessError
 from state_ledger.stores import cache_folder, find_stores
 
 PORT = 8001
@@ -28,8 +28,6 @@ FLAGS = frozenset(
 """Options of `datasette serve` that take no value, on 0.65 and 1.0."""
 PAIRS = frozenset({"--setting", "-s"})
 """Those that take two values; any other takes one."""
-DEMO_LASTS_S = 86400.0
-"""After a day a demo store is made anew, so that its last weeks are the last weeks."""
 
 
 @dataclass
@@ -74,7 +72,7 @@ def serve(arguments: tuple[str, ...], host: str, port: int | None, no_browser: b
     """
     given = split_arguments(arguments)
     paths = given.paths or ([] if given.value("-i", "--immutable") else _own_stores())
-    served, taken = _readable(paths, snapshots)
+    served = _readable(paths, snapshots)
     port = _free_port(host) if port is None or port == 0 else port
     address = _address(given, host, port)
     once = given.value("--get") is not None or "--help-settings" in given.options
@@ -84,8 +82,8 @@ def serve(arguments: tuple[str, ...], host: str, port: int | None, no_browser: b
             _open_browser_later(host, port, address)
     command = [sys.executable, "-m", "datasette", "serve", *map(str, served)]
     command += ["--host", host, "--port", str(port), *given.options]
-    environment = {**os.environ, "STATE_LEDGER_SNAPSHOTS": json.dumps(taken)} if taken else dict(os.environ)
-    _become(command, environment)
+    # The plugin takes the snapshots, in the process that shows and removes them.
+    _become(command, {**os.environ, **({"STATE_LEDGER_SNAPSHOT": "1"} if snapshots else {})})
 
 
 @main.command()
@@ -95,9 +93,7 @@ def serve(arguments: tuple[str, ...], host: str, port: int | None, no_browser: b
 @click.option("--days", type=click.IntRange(1), default=90, show_default=True)
 @click.option("--messages-per-session", type=click.FloatRange(1), default=30.0, show_default=True)
 @click.option("--until", type=click.DateTime(["%Y-%m-%d"]), help="Last day; by default a fixed one.")
-def demo(
-    path: Path, seed: int, sessions: int, days: int, messages_per_session: float, until: datetime | None
-) -> None:
+def demo(path: Path, seed: int, sessions: int, days: int, messages_per_session: float, until: datetime | None) -> None:
     """Writes a demo store to PATH, which must not exist."""
     from state_ledger.demo import make_demo
 
@@ -135,49 +131,48 @@ def _own_stores() -> list[Path]:
     found = find_stores()
     if found:
         return found
-    path = cache_folder() / "demo.db"
+    # A folder a day, so that the last weeks of the demo are the last weeks; never a new file in the
+    # place of one that another window may still be showing, whose sidecars it would inherit.
+    now = datetime.now(timezone.utc)
+    folder = cache_folder() / "demo"
+    path = folder / f"{now:%Y-%m-%d}" / "demo.db"
     click.echo(f"No store of your own was found; this is a demo store, made up: {path}")
-    if not path.exists() or time.time() - path.stat().st_mtime > DEMO_LASTS_S:
+    if not path.exists():
         from state_ledger.demo import make_demo
 
-        fresh = path.with_name(f"demo-{os.getpid()}.db")
         try:
-            make_demo(fresh, now=datetime.now(timezone.utc))
-            fresh.replace(path)
+            for older in folder.glob("*-*-*"):
+                shutil.rmtree(older, ignore_errors=True)
+            make_demo(path, now=now)
         except OSError as error:
             raise click.ClickException(f"{path} could not be written: {error.strerror}.") from error
     return [path]
 
 
-def _readable(paths: Sequence[Path], snapshots: bool) -> tuple[list[Path], dict[str, dict[str, object]]]:
-    """The files to serve, and of those that are snapshots what they were taken of and when.
+def _readable(paths: Sequence[Path], snapshots: bool) -> list[Path]:
+    """The files to serve; one that is named twice, perhaps by a link, only by its first name.
 
-    A store that cannot be read is named with its remedy and left out; raises click.ClickException
-    if none is left.
+    A store that cannot be read, or only by a snapshot that is not wanted, is named with its remedy
+    and left out. Raises click.ClickException if none is left.
     """
-    served: list[Path] = []
-    taken: dict[str, dict[str, object]] = {}
-    refusals: list[str] = []
-    # A file that is named twice, perhaps by a link, is served once, by the first name.
     files: dict[str, Path] = {}
     for path in paths:
         files.setdefault(os.path.realpath(path), path.absolute())
+    served: list[Path] = []
+    refusals: list[str] = []
     for path in files.values():
         try:
-            if snapshots:
-                copy = snapshot.take(path)
-                taken[str(copy.path)] = {"source": str(path), "taken_at": copy.taken_at}
-                served.append(copy.path)
-            else:
-                access.check(path)
-                served.append(path)
-        except StateLedgerError as refusal:
-            refusals.append(str(refusal))
+            access.check(path)
+        except StoreAccessError as refusal:
+            if not (snapshots and refusal.snapshot_possible):
+                refusals.append(str(refusal))
+                continue
+        served.append(path)
     if paths and not served:
         raise click.ClickException("\n".join(refusals))
     for sentence in refusals:
         click.echo(f"Left out: {sentence}", err=True)
-    return served, taken
+    return served
 
 
 def _free_port(host: str) -> int:

@@ -96,7 +96,7 @@ def validate(parameter: Parameter, value: str) -> str:
         try:
             days.zone(text)
         except days.UnknownZone as error:
-            raise ParameterError(parameter.name, value, str(error).rstrip('.')) from None
+            raise ParameterError(parameter.name, value, str(error).rstrip(".")) from None
     elif parameter.kind == "choice" and text not in parameter.choices:
         raise ParameterError(parameter.name, value, f"choose one of {', '.join(parameter.choices)}")
     elif parameter.kind == "integer":

@@ -212,7 +212,9 @@ def read(path: Path) -> Question:
         question = Question(
             path.stem, path.parent.name, front["title"], front["description"], sql, parameters, columns, chart
         )
-    except (yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
+    except yaml.YAMLError as error:
+        raise MalformedQuestion(f"{path.name}: the front matter is not YAML: {error}") from error
+    except (KeyError, TypeError, AttributeError) as error:
         raise MalformedQuestion(f"{path.name}: the front matter cannot be used: {error!r}") from error
     declared, named = {p.name for p in parameters}, set(names_in(sql))
     if declared != named:

@@ -30,6 +30,7 @@ class Settings:
     zone: IANA name of the zone whose days are shown; '' is the server's.
     day_rule: which day a long session belongs to, where the address does not say.
     max_cost_per_1000_tokens: dollars; a row that claims more cannot be true and is set aside.
+    implausible_from_usd: dollars; amounts below it are never set aside for their rate.
     allowed_hosts: host names other than loopback under which the instance may be asked.
     cors: whether CORS headers that Datasette sends are let through.
     snapshot: whether every store is read from a private snapshot taken at start.
@@ -42,6 +43,7 @@ class Settings:
     zone: str = ""
     day_rule: str = "activity"
     max_cost_per_1000_tokens: float = 1.0
+    implausible_from_usd: float = 5.0
     allowed_hosts: tuple[str, ...] = ()
     cors: bool = False
     snapshot: bool = False
@@ -76,8 +78,8 @@ class Settings:
                 if value is not None:
                     values[key] = _READERS[key](value)
             except _Wrong as wrong:
-                place = {"file": source, "line": line_of(source, str(key)) if source else None}
-                raise SettingsError(str(key), value, str(wrong), **place) from None
+                line = line_of(source, str(key)) if source else None
+                raise SettingsError(str(key), value, str(wrong), file=source, line=line) from None
         return cls(**values)
 
 
@@ -156,6 +158,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "zone": _zone,
     "day_rule": _day_rule,
     "max_cost_per_1000_tokens": _positive,
+    "implausible_from_usd": _positive,
     "allowed_hosts": _names,
     "cors": _flag,
     "snapshot": _flag,

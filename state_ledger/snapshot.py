@@ -135,6 +135,8 @@ def _remove_files(place: Path) -> None:
 
 def _copy(path: Path, target: Path) -> bool:
     """One attempt; False if the store changed while it was made."""
+    if access.at_rest(path):  # a connection of ours would leave files beside it
+        return _copy_at_rest(path, target)
     try:
         access.check(path)
     except StoreAccessError as refusal:

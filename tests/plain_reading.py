@@ -63,9 +63,7 @@ def _rows(connection: Any, table: str) -> list[dict[str, Any]]:
 
 
 def _is_number(value: Any) -> bool:
-    return value is None or (
-        isinstance(value, (int, float)) and math.isfinite(value) and 0 <= value <= LARGEST
-    )
+    return value is None or (isinstance(value, (int, float)) and math.isfinite(value) and 0 <= value <= LARGEST)
 
 
 def _is_sound(row: Mapping[str, Any]) -> bool:

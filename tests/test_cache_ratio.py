@@ -12,7 +12,13 @@ from state_ledger import questions
 from tests import books
 
 TOKENS = ("input_tokens", "cache_read_tokens", "cache_write_tokens")
-ROWS = [("a", "m1", 100, 900, 0), ("b", "m1", 10000, 0, 0), ("c", "m2", 5, 15409, 212), ("d", "m3", 0, 0, 0), ("e", "m4", 1000, 0, 0)]
+ROWS = [
+    ("a", "m1", 100, 900, 0),
+    ("b", "m1", 10000, 0, 0),
+    ("c", "m2", 5, 15409, 212),
+    ("d", "m3", 0, 0, 0),
+    ("e", "m4", 1000, 0, 0),
+]
 
 
 @pytest.fixture

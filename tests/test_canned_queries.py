@@ -94,7 +94,12 @@ async def test_no_query_can_be_asked_without_permission(named_store: Path, make_
     from state_ledger.plugins import compat
 
     datasette = await make_datasette(named_store, **{"config" if compat.IS_1 else "metadata": deny})
-    for path in ("cost_per_model.json?_shape=objects", "cost_per_model", "-/ask/cost_per_model.json", "cost_per_model.csv"):
+    for path in (
+        "cost_per_model.json?_shape=objects",
+        "cost_per_model",
+        "-/ask/cost_per_model.json",
+        "cost_per_model.csv",
+    ):
         answer = await datasette.client.get(f"/whatever/{path}")
         assert answer.status_code in (403, 404), path
         assert "cost_usd" not in answer.text

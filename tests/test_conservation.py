@@ -153,7 +153,10 @@ def test_the_audit_explains_the_difference_to_the_naive_sum(store: dict[str, Any
         connection = books.open_books(_write(folder, store))
         audit = questions.ask(connection, "ledger_audit").records()
         connection.close()
-    by = {name: [row["cost_usd"] or 0.0 for row in audit if row["section"] == name] for name in ("total", "naive", "cause")}
+    by = {
+        name: [row["cost_usd"] or 0.0 for row in audit if row["section"] == name]
+        for name in ("total", "naive", "cause")
+    }
     explained = sum(by["naive"]) + sum(by["cause"])
     assert math.isclose(explained, sum(by["total"]), rel_tol=1e-9, abs_tol=1e-9), audit
 

@@ -125,7 +125,9 @@ def test_a_message_falls_on_its_local_day_around_both_clock_changes(tmp_path: Pa
 
 
 def _per_day_tokens(connection: Any, zone: str) -> dict[str, float]:
-    return {row["day"]: row["input_tokens"] for row in questions.ask(connection, "cost_per_day", {"tz": zone}).records()}
+    return {
+        row["day"]: row["input_tokens"] for row in questions.ask(connection, "cost_per_day", {"tz": zone}).records()
+    }
 
 
 @given(
@@ -158,7 +160,9 @@ def test_milliseconds_are_placed_on_their_day_and_flagged(tmp_path: Path) -> Non
     flagged = connection.execute("SELECT session_id FROM ledger_discrepancies WHERE kind = 'time in milliseconds'")
     assert flagged.fetchall() == [("milliseconds",)]
     # Bounds in seconds and in milliseconds find the same rows.
-    rows = questions.ask(connection, "cost_per_day", {"since": "2026-01-02", "until": "2026-01-02", "tz": "UTC"}).records()
+    rows = questions.ask(
+        connection, "cost_per_day", {"since": "2026-01-02", "until": "2026-01-02", "tz": "UTC"}
+    ).records()
     assert [row["input_tokens"] for row in rows] == [1.0]
 
 

@@ -105,7 +105,7 @@ def family(tmp_path: Path) -> Any:
 
 def test_conversations_and_work_of_a_family(family: Any) -> None:
     rows = family.execute(
-        "SELECT session_id, conversation_id, work_id, tip_session_id, segment, depth FROM ledger_lineage ORDER BY session_id"
+        "SELECT session_id, conversation_id, work_id, tip_session_id, segment, depth FROM ledger_lineage ORDER BY 1"
     ).fetchall()
     assert rows == [
         ("b1", "b1", "b1", "b1", 1, 0),
@@ -120,9 +120,21 @@ def test_conversations_and_work_of_a_family(family: Any) -> None:
 
 def test_cost_of_conversation_and_work(family: Any) -> None:
     conversations = {r["conversation_id"]: r for r in questions.ask(family, "top_conversations").records()}
-    assert (conversations["r1"]["cost_usd"], conversations["r1"]["title"], conversations["r1"]["segments"]) == (7.0, "tip", 3)
-    assert {name: row["cost_usd"] for name, row in conversations.items()} == {"r1": 7.0, "d1": 24.0, "d2": 32.0, "b1": 64.0}
-    work = {r["work_id"]: (r["cost_usd"], r["sessions"], r["delegates"]) for r in questions.ask(family, "top_work").records()}
+    assert (conversations["r1"]["cost_usd"], conversations["r1"]["title"], conversations["r1"]["segments"]) == (
+        7.0,
+        "tip",
+        3,
+    )
+    assert {name: row["cost_usd"] for name, row in conversations.items()} == {
+        "r1": 7.0,
+        "d1": 24.0,
+        "d2": 32.0,
+        "b1": 64.0,
+    }
+    work = {
+        r["work_id"]: (r["cost_usd"], r["sessions"], r["delegates"])
+        for r in questions.ask(family, "top_work").records()
+    }
     assert work == {"r1": (63.0, 6, 2), "b1": (64.0, 1, 0)}
 
 
@@ -163,7 +175,9 @@ def test_a_lineage_ten_thousand_deep_is_one_conversation(tmp_path: Path) -> None
     path = books.write(
         tmp_path / "state.db",
         sessions=[
-            books.session(f"s{n:05}", parent_session_id=f"s{n - 1:05}" if n else None, end_reason="compression", input_tokens=1)
+            books.session(
+                f"s{n:05}", parent_session_id=f"s{n - 1:05}" if n else None, end_reason="compression", input_tokens=1
+            )
             for n in range(count)
         ],
     )
@@ -173,7 +187,12 @@ def test_a_lineage_ten_thousand_deep_is_one_conversation(tmp_path: Path) -> None
     assert len(questions.ask(connection, "lineage_ancestors", {"session": "s09999"}).rows) == count
 
 
-@given(st.lists(st.tuples(st.integers(0, 11), st.sampled_from(("root", "continuation", "delegate", "branch", "other"))), max_size=12))
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 11), st.sampled_from(("root", "continuation", "delegate", "branch", "other"))),
+        max_size=12,
+    )
+)
 def test_any_graph_of_links_is_placed_once_and_ends(pairs: list[tuple[int, str]]) -> None:
     links = [Link(row, parent, kind) for row, (parent, kind) in enumerate(pairs)]
     places = {place.row: place for place in arrange(links)}

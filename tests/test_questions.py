@@ -107,7 +107,9 @@ def test_a_question_has_an_end(tmp_path: Path) -> None:
         questions.ask_in_time(books.open_books(path), "ledger_audit", settings=Settings(query_time_limit_ms=1))
 
 
-@given(st.dictionaries(st.sampled_from(sorted(COMMON)), st.text(max_size=30)), st.sampled_from(sorted(questions.load())))
+@given(
+    st.dictionaries(st.sampled_from(sorted(COMMON)), st.text(max_size=30)), st.sampled_from(sorted(questions.load()))
+)
 def test_no_text_in_a_parameter_does_more_than_be_refused(values: dict[str, str], name: str) -> None:
     question = questions.load()[name]
     try:

@@ -25,9 +25,15 @@ OPTIONAL = [
     and column.name not in {"id", "session_id", "source", "role", "content", "started_at", "timestamp"}
 ]
 SAMPLE: dict[str, Any] = {
-    "sessions": [books.session("s", model="m", input_tokens=9, output_tokens=1, parent_session_id="s0"), books.session("s0")],
+    "sessions": [
+        books.session("s", model="m", input_tokens=9, output_tokens=1, parent_session_id="s0"),
+        books.session("s0"),
+    ],
     "usage": [books.call("s", input_tokens=4, api_call_count=1)],
-    "messages": [books.message("s", 1780315300.0), books.message("s", 1780401700.0, "assistant", tool_calls='[{"id": "1"}]')],
+    "messages": [
+        books.message("s", 1780315300.0),
+        books.message("s", 1780401700.0, "assistant", tool_calls='[{"id": "1"}]'),
+    ],
 }
 
 
@@ -168,7 +174,10 @@ def test_rows_that_are_not_utf8_break_no_view(tmp_path: Path) -> None:
         ("plain", "plain"),
         (None, ""),
         ("\x00json:" + '[{"type": "text", "text": "one"}, {"type": "text", "text": "둘"}]', "one\n\n둘"),
-        ("\x00json:" + '[{"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}]', "[image: image/png, 3 bytes]"),
+        (
+            "\x00json:" + '[{"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}]',
+            "[image: image/png, 3 bytes]",
+        ),
         ("\x00json:" + '{"type": "text", "text": "alone"}', "alone"),
         ("\x00json:" + '"a word"', "a word"),
         ("\x00json:" + "[1, null]", "1\n\nnull"),
@@ -195,11 +204,23 @@ def test_a_message_stored_twice_by_compaction_is_shown_once(tmp_path: Path) -> N
         ],
     )
     rows = books.open_books(path).execute("SELECT id, text, state, copies FROM ledger_messages ORDER BY id").fetchall()
-    assert rows == [(1, "kept", "live", 2), (2, "gone", "compacted", 1), (3, "undone", "taken back", 1), (5, "old", "live", 1)]
+    assert rows == [
+        (1, "kept", "live", 2),
+        (2, "gone", "compacted", 1),
+        (3, "undone", "taken back", 1),
+        (5, "old", "live", 1),
+    ]
 
 
 def test_tool_calls_that_are_not_a_list_of_calls_are_no_calls(tmp_path: Path) -> None:
-    calls = ['[{"id": "1", "function": {"name": "terminal"}}, {"name": "search"}]', "{", '{"id": 1}', '["x", 3]', "null", ""]
+    calls = [
+        '[{"id": "1", "function": {"name": "terminal"}}, {"name": "search"}]',
+        "{",
+        '{"id": 1}',
+        '["x", 3]',
+        "null",
+        "",
+    ]
     path = books.write(
         tmp_path / "state.db",
         sessions=[books.session("s")],

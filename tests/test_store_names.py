@@ -100,6 +100,15 @@ async def test_urls_carry_the_profile(small_store, tmp_path, make_datasette):
     assert all(each["is_mutable"] for each in listed)
 
 
+def test_our_plugins_run_again_as_files_of_a_served_folder():
+    from datasette.utils import module_from_path
+
+    from state_ledger.assets import folder
+
+    for name in ("stores", "store_database"):
+        module_from_path(str(folder("plugins") / f"{name}.py"), name=f"{name}.py")
+
+
 async def test_what_is_no_store_is_left_as_it_is(tmp_path, make_datasette):
     from datasette.database import Database
 

@@ -80,7 +80,10 @@ def _script(frozen: _Frozen, shadows: tuple[str, ...], profile: str, bound: Boun
 
 
 def view_statements(
-    shape: Shape, *, profile: str = "default", bound: Bound = Bound()  # noqa: B008
+    shape: Shape,
+    *,
+    profile: str = "default",
+    bound: Bound = Bound(),  # noqa: B008
 ) -> list[tuple[str, str]]:
     """Every view as (name, SELECT), in the order in which they build on each other."""
     return [

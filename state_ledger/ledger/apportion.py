@@ -57,7 +57,9 @@ def _by_activity() -> str:
 
 def _histogram(session: str) -> str:
     """JSON: the share of a session's messages by bucket; one share of 1 without a bucket if it has none."""
-    of_session = f"FROM main.messages AS m WHERE m.session_id = {session} AND m.timestamp BETWEEN 1 AND {LAST_MILLISECOND}"
+    of_session = (
+        f"FROM main.messages AS m WHERE m.session_id = {session} AND m.timestamp BETWEEN 1 AND {LAST_MILLISECOND}"
+    )
     return (
         f"coalesce(nullif((SELECT json_group_object(b, part) FROM (SELECT {bucket(seconds('m.timestamp'))} AS b,"
         f" count(*) * 1.0 / sum(count(*)) OVER () AS part {of_session} GROUP BY 1)), '{{}}'), '{{\"\":1.0}}')"

@@ -58,7 +58,7 @@ def register(connection: Connection, zone: str) -> None:
         ("untrue", 4, _untrue),
     ):
         connection.create_function(name, arguments, function, deterministic=True)
-    connection.create_aggregate("lineage_places", 4, _LineagePlaces)
+    connection.create_aggregate("lineage_places", 4, _LineagePlaces)  # type: ignore[arg-type]
 
 
 def _boundary(function: Any, day: Any, zone: str) -> float | None:

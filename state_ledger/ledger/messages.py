@@ -46,8 +46,7 @@ def views(shape: Shape) -> list[tuple[str, str]]:
     return [
         (
             "ledger_messages",
-            f"SELECT {', '.join(columns)} FROM main.messages AS m"
-            f" WHERE NOT EXISTS (SELECT 1 {copies} AND o.id < m.id)",
+            f"SELECT {', '.join(columns)} FROM main.messages AS m WHERE NOT EXISTS (SELECT 1 {copies} AND o.id < m.id)",
         ),
         (
             "ledger_message_times",

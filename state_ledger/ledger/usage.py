@@ -56,9 +56,7 @@ def _problem(columns: dict[str, str], bound: Bound | None) -> str:
     if bound is not None:
         cost = "max(" + ", ".join(f"coalesce({columns[name]}, 0)" for name in AMOUNTS) + ")"
         tokens = "(" + " + ".join(f"coalesce({columns[name]}, 0)" for name in TOKENS) + ")"
-        plausible = (
-            f"CASE WHEN {bound.exceeded(cost, tokens)} THEN '{bound.reason}' END"
-        )
+        plausible = f"CASE WHEN {bound.exceeded(cost, tokens)} THEN '{bound.reason}' END"
     return f"CASE WHEN {sound} THEN {plausible} ELSE coalesce({reasons}) END"
 
 
@@ -67,8 +65,8 @@ def _usage_rows(shape: Shape, bound: Bound) -> str:
     arms = [_usage_table(shape, table, bound) for table in _TABLES if shape.has(table, "session_id")]
     if arms:
         return " UNION ALL ".join(arms)
-    names = ("source_table", "session_id", *KEY, *COUNTERS, *AMOUNTS, "cost_status", "cost_source")
-    names = (*names, "first_seen", "last_seen", "problem")
+    names = ("source_table", "session_id", *KEY, *COUNTERS, *AMOUNTS, "cost_status", "cost_source", "first_seen",
+             "last_seen", "problem")  # fmt: skip
     return f"SELECT {', '.join(f'NULL AS {name}' for name in names)} WHERE 0"
 
 
@@ -91,7 +89,9 @@ def _usage_table(shape: Shape, table: str, bound: Bound) -> str:
     same = " AND ".join(
         f"coalesce({column(shape, _TABLES[0], name, 'n')}, '') = coalesce({stored(name)}, '')" for name in KEY
     )
-    return f"{select} WHERE NOT EXISTS (SELECT 1 FROM main.{_TABLES[0]} AS n WHERE n.session_id = t.session_id AND {same})"
+    return (
+        f"{select} WHERE NOT EXISTS (SELECT 1 FROM main.{_TABLES[0]} AS n WHERE n.session_id = t.session_id AND {same})"
+    )
 
 
 def _session_rows(shape: Shape) -> str:
@@ -212,7 +212,8 @@ def _stored_rows(session: str) -> str:
     )
     return (
         f"SELECT u.session_id AS session_id, {session}, {', '.join(f'u.{name} AS {name}' for name in copied)},"
-        " CASE WHEN s.id IS NULL THEN 'orphan' ELSE 'usage' END AS attribution, 0 AS legacy, u.estimated_cost_usd AS stored_estimate_usd, u.api_call_count AS calls,"
+        " CASE WHEN s.id IS NULL THEN 'orphan' ELSE 'usage' END AS attribution, 0 AS legacy,"
+        " u.estimated_cost_usd AS stored_estimate_usd, u.api_call_count AS calls,"
         " CASE WHEN r.session_id IS NULL THEN u.estimated_cost_usd END AS estimated,"
         f" CASE WHEN r.session_id IS NOT NULL THEN {share} WHEN {_OWN_ACTUAL} THEN u.actual_cost_usd END AS actual,"
         f" {_zero('u.estimated_cost_usd', 'u.cost_status', 'u.cost_source')}"

@@ -2,31 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from state_ledger import questions
-from state_ledger.questions import OutOfTime
+from state_ledger.errors import StateLedgerError
 from state_ledger.pages.sums import Record
+from state_ledger.questions import OutOfTime
 from state_ledger.settings import Settings
-from state_ledger.sqlite import Connection
+from state_ledger.sqlite import Connection, sqlite3
 
-__all__ = ["Answer", "Ask", "OutOfTime"]
+__all__ = ["Answer", "Ask", "OutOfTime", "Unanswered"]
+
+
+class Unanswered(StateLedgerError):
+    """SQLite cannot answer a question on this file, for instance because a page of it is damaged."""
+
+    def __init__(self, name: str, error: Exception) -> None:
+        super().__init__(f"The question {name} cannot be answered on this file: {error}.")
+        self.name = name
 
 
 @dataclass(frozen=True)
 class Answer:
-    """Rows by column name, and the parameters as they were understood, defaults filled in."""
+    """Rows by column name, and the parameters as they were understood, defaults filled in.
 
-    rows: list[Record]
+    truncated: whether there are more rows than the limit let through.
+    """
+
+    rows: Sequence[Record]
     parameters: Mapping[str, str]
+    truncated: bool
 
 
 class Ask:
     """Asks questions on one connection, for one page.
 
     `Ask(connection, settings)("cost_per_model", {"since": "2026-11-01"})` is an Answer. Raises
-    ParameterError for a value that a question refuses and OutOfTime when it takes too long.
+    ParameterError for a value that a question refuses, OutOfTime when it takes too long, Unanswered
+    when SQLite cannot answer it on this file.
     """
 
     def __init__(self, connection: Connection, settings: Settings) -> None:
@@ -34,5 +48,8 @@ class Ask:
         self.settings = settings
 
     def __call__(self, name: str, parameters: Mapping[str, str] | None = None) -> Answer:
-        result = questions.ask_in_time(self.connection, name, parameters, settings=self.settings)
-        return Answer(result.records(), result.parameters)
+        try:
+            result = questions.ask_in_time(self.connection, name, parameters, settings=self.settings)
+        except sqlite3.DatabaseError as error:
+            raise Unanswered(name, error) from error
+        return Answer(result.records(), result.parameters, result.truncated)

@@ -47,7 +47,7 @@ def of_unpriced(rows: Sequence[Record], period: Mapping[str, str]) -> list[Notic
 
 
 def of_audit(rows: Iterable[Record]) -> list[Notice]:
-    """Rows set aside and figures that disagree, from `ledger_audit`."""
+    """Rows set aside and figures that disagree, from `ledger_problems`; the audit explains them."""
     kept = list(rows)
     aside = [row for row in kept if row["section"] == "set aside"]
     differ = [row for row in kept if row["section"] == "discrepancy"]

@@ -9,7 +9,7 @@ from state_ledger.pages import attention
 from state_ledger.pages.asking import Ask
 from state_ledger.pages.attention import Notice
 from state_ledger.pages.daily import daily
-from state_ledger.pages.home import Overview, periods, read_overview
+from state_ledger.pages.home import Overview, overview_of, periods
 from state_ledger.pages.sums import Sums, left_out
 from state_ledger.shape import Shape
 
@@ -39,4 +39,4 @@ def read_card(ask: Ask, shape: Shape) -> Card:
         notices.append(Notice(unpriced, question="unpriced_usage", parameters=asked))
     notices += attention.of_shape(shape)
     by_day = [days.sums(day).cost_usd if days.sums(day).rows else 0.0 for day in days.days]
-    return Card(read_overview(ask), sums, by_day, notices, asked)
+    return Card(overview_of(ask("sessions_per_source").rows), sums, by_day, notices, asked)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from state_ledger.errors import ParameterError
 from state_ledger.pages.asking import Answer, Ask
 from state_ledger.pages.daily import Daily, daily
-from state_ledger.pages.period import Period
+from state_ledger.pages.period import PRESETS, Period
 from state_ledger.pages.sums import Record, Sums
 from state_ledger.parameters import COMMON, ParameterSettings, validate, with_settings
 
@@ -58,7 +58,7 @@ class Cost:
 
     group: Group
     period: Period
-    rows: list[Record]
+    rows: Sequence[Record]
     total: Sums
     shown: Sums
     cut: bool
@@ -81,6 +81,8 @@ def check(values: Mapping[str, str], settings: ParameterSettings) -> list[Parame
             wrong.append(error)
     if values.get("group", "") not in ("", *GROUPS):
         wrong.append(ParameterError("group", values["group"], f"choose one of {', '.join(GROUPS)}"))
+    if values.get("period", "") not in ("", *PRESETS):
+        wrong.append(ParameterError("period", values["period"], f"choose one of {', '.join(PRESETS)}"))
     since, until = values.get("since", ""), values.get("until", "")
     if since and until and since > until and not {"since", "until"} & {error.name for error in wrong}:
         wrong.append(ParameterError("since", since, f"it is after the last day, {until}"))
@@ -96,7 +98,7 @@ def read_cost(ask: Ask, group: Group, period: Period, filters: Mapping[str, str]
     answer = ask(group.question, asked)
     if group.key == "day":
         return _per_day(ask, group, period, asked, answer)
-    cut = _is_cut(answer)
+    cut = answer.truncated
     shown = Sums.of(answer.rows)
     total = shown
     if cut and group.key != "cron_job":
@@ -108,14 +110,10 @@ def read_cost(ask: Ask, group: Group, period: Period, filters: Mapping[str, str]
 def _per_day(ask: Ask, group: Group, period: Period, asked: Mapping[str, str], answer: Answer) -> Cost:
     """Days stacked by model; when those are more rows than one answer holds, days alone."""
     rows, parameters = answer.rows, answer.parameters
-    if _is_cut(answer):
+    if answer.truncated:
         alone = ask("cost_per_day", {**asked, "limit": str(ask.settings.max_limit)})
         rows = [{**row, "model": "all models"} for row in alone.rows]
         parameters = alone.parameters
         group = Group(group.key, group.label, "cost_per_day", group.column, group.many)
     sums = Sums.of(rows)
     return Cost(group, period, rows, sums, sums, False, parameters, daily(rows, period.days))
-
-
-def _is_cut(answer: Answer) -> bool:
-    return len(answer.rows) >= int(answer.parameters.get("limit") or 0)

@@ -75,10 +75,10 @@ def row_link(group: Group, row: Record, at: Links, same: Mapping[str, str]) -> s
     if group.key == "cron_job":
         return at.table("sessions", {"id__startswith": f"cron_{text}_"})
     if group.key == "day":
-        return at.query("cost_sessions", {**same, "since": text, "until": text})
+        return at.sessions({**same, "since": text, "until": text})
     if group.key == "task":
         text = "main" if text == "main conversation" else text
-    return at.query("cost_sessions", {**same, group.key: text})
+    return at.sessions({**same, group.key: text})
 
 
 def _counted(group: Group) -> tuple[str, str] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from state_ledger.errors import StateLedgerError
@@ -45,15 +45,14 @@ class Home:
     month: PeriodFigures
     recent: PeriodFigures
     daily: Daily
-    work: list[Record]
+    work: Sequence[Record]
     notices: list[Notice]
     asked: Mapping[str, str]
     late: list[str]
 
 
-def read_overview(ask: Ask) -> Overview:
-    """Sessions and last activity of the store, from `sessions_per_source`."""
-    rows = ask("sessions_per_source").rows
+def overview_of(rows: Sequence[Record]) -> Overview:
+    """Sessions and last activity of the store, from the rows of `sessions_per_source`."""
     return Overview(
         sum(row["sessions"] or 0 for row in rows),
         sum(row["open_sessions"] or 0 for row in rows),
@@ -80,7 +79,7 @@ def read_home(ask: Ask, shape: Shape) -> Home:
     asked = {**recent.parameters, **common}
     late: list[str] = []
 
-    def rows(name: str, parameters: Mapping[str, str] | None = None) -> list[Record]:
+    def rows(name: str, parameters: Mapping[str, str] | None = None) -> Sequence[Record]:
         try:
             return ask(name, parameters).rows
         except StateLedgerError as error:
@@ -98,13 +97,13 @@ def read_home(ask: Ask, shape: Shape) -> Home:
     open_limit = 100
     notices = [
         *attention.of_unpriced(rows("unpriced_usage", asked), asked),
-        *attention.of_audit(rows("ledger_audit")),
+        *attention.of_audit(rows("ledger_problems")),
         *attention.of_lineage(rows("lineage_problems")),
         *attention.of_open_sessions(rows("open_sessions", {"limit": str(open_limit)}), open_limit),
         *attention.of_shape(shape),
     ]
     return Home(
-        overview=read_overview(ask),
+        overview=overview_of(rows("sessions_per_source")),
         month=figures_of(month),
         recent=figures_of(recent),
         daily=daily(usage, recent.days),

@@ -31,6 +31,10 @@ class Links:
         """A table on its stock Datasette page, with Datasette's own filters."""
         return _with(f"{self.database}/{name}", filters)
 
+    def sessions(self, parameters: Mapping[str, str]) -> str:
+        """The sessions behind a cost, as many as one page of Datasette gives, so that they add up to it."""
+        return self.query("cost_sessions", {**parameters, "limit": "1000"})
+
     def query(self, name: str, parameters: Mapping[str, str] | None = None, *, form: str = "") -> str:
         """A canned query; `form` is empty for its page, `json` for objects, `csv` for a file."""
         shape = {"_shape": "objects"} if form == "json" else {}

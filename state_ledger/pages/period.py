@@ -8,6 +8,9 @@ from datetime import date, timedelta
 
 from state_ledger import figures
 
+PRESETS = ("7d", "30d", "90d", "this-month", "last-month", "all")
+"""The keys of the periods that a page offers."""
+
 
 @dataclass(frozen=True)
 class Period:
@@ -59,15 +62,6 @@ def presets(now: date) -> list[Period]:
     ]  # fmt: skip
 
 
-def preset(key: str, now: date) -> Period:
-    """One preset by its key; raises KeyError for an unknown one."""
-    return next((period for period in presets(now) if period.key == key), None) or _unknown(key)
-
-
-def _unknown(key: str) -> Period:
-    raise KeyError(key)
-
-
 def chosen(parameters: Mapping[str, str], now: date) -> Period:
     """The period that a page's URL asks for: `since`/`until`, else `period`, else the last 30 days.
 
@@ -75,12 +69,12 @@ def chosen(parameters: Mapping[str, str], now: date) -> Period:
     """
     since, until = parameters.get("since", "").strip(), parameters.get("until", "").strip()
     if since or until:
-        for known in presets(now):
-            if (known.since, known.until) == (since, until):
-                return known
+        for period in presets(now):
+            if (period.since, period.until) == (since, until):
+                return period
         return Period(since, until, spelled(since, until))
-    wanted = parameters.get("period", "").strip() or "30d"
-    return next((period for period in presets(now) if period.key == wanted), None) or preset("30d", now)
+    known = {period.key: period for period in presets(now)}
+    return known.get(parameters.get("period", "").strip(), known["30d"])
 
 
 def spelled(since: str, until: str) -> str:

@@ -1,0 +1,74 @@
+"""The installed Datasette in this process, with the installed plugins, over one store."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from datasette.app import Datasette
+
+from benchmarks.clock import cpu_ms_async
+from state_ledger.plugins import compat
+from state_ledger.plugins.stores import registry
+from state_ledger.settings import Settings
+from state_ledger.stores import name_stores
+
+ONE = "one"
+"""A canned query of one row: what any page of Datasette costs at the least."""
+
+
+class Application:
+    """Asks pages through Datasette's own client, which goes through every layer but the socket."""
+
+    def __init__(self, datasette: Datasette, name: str) -> None:
+        self.datasette = datasette
+        self.name = name
+        self._one: list[float] = []
+
+    @property
+    def settings(self) -> Settings:
+        return registry(self.datasette).settings
+
+    async def get(self, path: str) -> Any:
+        """The answer to a page, which must be a good one."""
+        answer = await self.datasette.client.get(path)
+        assert answer.status_code == 200, f"{path}: {answer.status_code} {answer.text[-300:]}"
+        return answer
+
+    def page(self, path: str) -> Callable[[], Awaitable[Any]]:
+        """A job that asks for one page."""
+        return lambda: self.get(path)
+
+    async def look_at_one(self, times: int = 5) -> None:
+        """Measures the one-row page now; done between other figures, it ages with them."""
+        for _ in range(times):
+            self._one.append(await cpu_ms_async(self.page(f"/{self.name}/{ONE}.json?_shape=objects")))
+
+    @property
+    def one_ms(self) -> float:
+        """CPU milliseconds of the one-row page, the median of all looks."""
+        return median(self._one)
+
+
+@asynccontextmanager
+async def serving(path: Path) -> AsyncIterator[Application]:
+    """A started instance with the one-row query beside the canned ones."""
+    name = name_stores([path])[0].name
+    queries = {ONE: {"sql": "select 1 as one"}}
+    metadata = {} if compat.IS_1 else {"databases": {name: {"queries": queries}}}
+    datasette = Datasette([str(path)], metadata=metadata)
+    await datasette.invoke_startup()
+    if compat.IS_1:
+        await datasette.add_query(name, ONE, queries[ONE]["sql"], is_trusted=True)
+    application = Application(datasette, name)
+    await application.look_at_one()
+    application._one.clear()
+    try:
+        yield application
+    finally:
+        for database in datasette.databases.values():
+            database.close()
+        datasette.executor.shutdown(wait=False)

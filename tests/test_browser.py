@@ -1,0 +1,238 @@
+"""The pages in a real Chromium: what a visitor sees, with the keyboard, on a phone, in the dark.
+
+Screenshots go to `screenshots/`. With `STATE_LEDGER_README_IMAGE=1` the demo's home is also written
+to `docs/images/home.png`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from datetime import datetime, timezone
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from state_ledger.demo import make_demo
+
+pytestmark = pytest.mark.browser
+
+ROOT = Path(__file__).resolve().parents[1]
+SCREENSHOTS = ROOT / "screenshots"
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
+         "--disable-background-networking", "--disable-component-update"]  # fmt: skip
+WIDTHS = {"desk": 1440, "phone": 390}
+SCHEMES = ("light", "dark")
+LINE = version("datasette").split(".")[0]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if CHROMIUM is None:
+        pytest.skip("there is no Chromium on this machine")
+    with playwright.sync_playwright() as runner:
+        chromium = runner.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+class Visit:
+    """A page that remembers everything that should not happen on it."""
+
+    def __init__(
+        self, browser: Any, address: str, width: int = 1440, scheme: str = "light", scripts: bool = True
+    ) -> None:
+        self.address = address
+        self.trouble: list[str] = []
+        self.context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme, java_script_enabled=scripts
+        )
+        self.page = self.context.new_page()
+        self.page.on("console", self._said)
+        self.page.on("pageerror", lambda error: self.trouble.append(f"script error: {error}"))
+        self.page.on("request", self._requested)
+        if not scripts:
+            return
+        self.page.expose_function("reportViolation", lambda said: self.trouble.append(f"policy: {said}"))
+        self.page.add_init_script(
+            "document.addEventListener('securitypolicyviolation', event =>"
+            " window.reportViolation(`${event.violatedDirective} ${event.blockedURI}`))"
+        )
+
+    def _said(self, message: Any) -> None:
+        if message.type in ("error", "warning"):
+            self.trouble.append(f"console {message.type}: {message.text}")
+
+    def _requested(self, request: Any) -> None:
+        if urlsplit(request.url).netloc != urlsplit(self.address).netloc and not request.url.startswith(
+            "data:"
+        ):
+            self.trouble.append(f"request to {request.url}")
+
+    def go(self, path: str) -> Any:
+        answer = self.page.goto(self.address + path)
+        assert answer is not None and answer.status == 200, f"{path}: {answer and answer.status}"
+        return self.page
+
+    def check(self) -> None:
+        """Nothing untoward happened, and the page is no wider than the screen."""
+        assert not self.trouble, self.trouble
+        wide = self.page.evaluate(
+            "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        )
+        assert wide <= 0, f"{self.page.url} is {wide} px too wide"
+
+    def shoot(self, name: str) -> None:
+        SCREENSHOTS.mkdir(exist_ok=True)
+        self.page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
+
+    def close(self) -> None:
+        self.context.close()
+
+
+@pytest.fixture
+def visit(browser: Any) -> Iterator[Callable[..., Visit]]:
+    visits: list[Visit] = []
+
+    def start(address: str, **options: Any) -> Visit:
+        visits.append(Visit(browser, address, **options))
+        return visits[-1]
+
+    yield start
+    for each in visits:
+        each.close()
+
+
+@pytest.fixture
+def store(request: pytest.FixtureRequest, shared_store: Callable[[str], Path], tmp_path: Path) -> Path:
+    if request.param == "demo":
+        path = tmp_path / "demo.db"
+        make_demo(path, now=datetime.now(timezone.utc))
+        return path
+    return shared_store(f"{request.param}.db")
+
+
+STORES = pytest.mark.parametrize("store", ["demo", "schema-22", "schema-25"], indirect=True)
+
+
+@STORES
+def test_from_home_to_cost_to_a_question_to_its_json(
+    store: Path, served: Callable[..., str], visit: Callable[..., Visit]
+) -> None:
+    here = visit(served([store]))
+    page = here.go("/")
+    page.click(f".card h2 a >> text={store.stem}")
+    page.wait_for_selector("text=Needs attention")
+    here.check()
+    page.click("nav >> text=Cost")
+    page.wait_for_selector("h1 >> text=Cost")
+    page.click(".choices >> text=All time")
+    page.wait_for_selector("#cost-table")
+    here.check()
+    amount = page.inner_text(".headline .amount")
+    assert amount.startswith("$") and amount != "$0.00"
+    page.click(".provenance >> text=Question")
+    page.wait_for_selector("table.rows-and-columns")
+    here.shoot(f"question-{store.stem}-{LINE}")
+    here.check()
+    with page.expect_navigation():
+        page.click(".export-links >> text=json")
+    assert '"rows"' in page.inner_text("body")
+    here.check()
+
+
+@STORES
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("width", WIDTHS)
+def test_pages_fit_every_screen(
+    store: Path, width: str, scheme: str, served: Callable[..., str], visit: Callable[..., Visit]
+) -> None:
+    here = visit(served([store]), width=WIDTHS[width], scheme=scheme)
+    name = store.stem
+    pages = {
+        "stores": "/",
+        "home": f"/{name}",
+        "cost": f"/{name}/-/cost?period=all",
+        "cost-days": f"/{name}/-/cost?period=all&group=day",
+        "cost-work": f"/{name}/-/cost?period=all&group=work&limit=20",
+    }
+    for title, path in pages.items():
+        page = here.go(path)
+        ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (sum(map(int, ground.strip("rgb()").split(","))) < 384) == (scheme == "dark")
+        smallest = page.evaluate(
+            "Math.min(...[...document.querySelectorAll('svg.chart text')]"
+            ".filter(text => text.getBBox().width > 0).map(text => text.getBoundingClientRect().height), 99)"
+        )
+        assert smallest >= 10, f"{title}: chart text is {smallest} px high"
+        here.shoot(f"{name}-{title}-{WIDTHS[width]}-{scheme}-{LINE}")
+        here.check()
+
+
+@pytest.mark.parametrize("store", ["demo"], indirect=True)
+def test_the_keyboard_reaches_the_main_links(
+    store: Path, served: Callable[..., str], visit: Callable[..., Visit]
+) -> None:
+    here = visit(served([store]))
+    page = here.go("/demo")
+    reached = []
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        focused = page.evaluate(
+            "(() => { const e = document.activeElement, s = getComputedStyle(e);"
+            " return [e.tagName, e.textContent.trim(), s.outlineStyle, s.outlineWidth]; })()"
+        )
+        assert focused[0] in ("A", "SUMMARY", "DIV", "BUTTON"), focused
+        assert focused[2] != "none" and focused[3] != "0px", f"no visible focus: {focused}"
+        reached.append(focused[1])
+    assert reached[0] == "Skip to the content"
+    for wanted in ("Home", "Cost", "Plain data", "Cost of this period", "The same figures as a table"):
+        assert wanted in reached, wanted
+    page.keyboard.press("Home")
+    page.goto(here.address + "/demo")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "content"
+    here.check()
+
+
+@pytest.mark.parametrize("store", ["demo"], indirect=True)
+def test_everything_works_without_script(
+    store: Path, served: Callable[..., str], visit: Callable[..., Visit]
+) -> None:
+    here = visit(served([store]), scripts=False)
+    page = here.go("/demo/-/cost?period=90d&group=day")
+    tall = max(
+        page.locator("svg.chart a rect[class^='series-']").all(), key=lambda bar: bar.bounding_box()["height"]
+    )
+    tall.click()
+    page.wait_for_url("**/demo/cost_sessions?**")
+    assert page.locator("table.rows-and-columns tbody tr").count() >= 1
+    page = here.go("/demo/-/cost?period=90d")
+    page.click("summary >> text=More filters")
+    page.fill("input[name=source]", "telegram")
+    page.click("button >> text=Show")
+    page.wait_for_url("**source=telegram**")
+    assert page.input_value("input[name=source]") == "telegram"
+    assert page.locator(".choices [aria-current]").all_inner_texts() == ["Last 90 days", "Model"]
+
+
+@pytest.mark.skipif(
+    not os.environ.get("STATE_LEDGER_README_IMAGE"), reason="only when the README's picture is due"
+)
+@pytest.mark.parametrize("store", ["demo"], indirect=True)
+def test_write_the_picture_of_the_readme(
+    store: Path, served: Callable[..., str], visit: Callable[..., Visit]
+) -> None:
+    here = visit(served([store]), width=1200)
+    here.go("/demo")
+    target = ROOT / "docs" / "images" / "home.png"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    here.page.screenshot(path=target, clip={"x": 0, "y": 0, "width": 1200, "height": 1010})
+    assert target.stat().st_size < 300_000
