@@ -29,11 +29,7 @@ OURS = "ledger_"
 @lru_cache(maxsize=1)
 def _files() -> dict[str, bytes]:
     """Every static file by name: a dozen kilobytes, read once."""
-    return {
-        path.name: path.read_bytes()
-        for path in sorted(folder("static").iterdir())
-        if path.suffix in CONTENT_TYPES
-    }
+    return {path.name: path.read_bytes() for path in sorted(folder("static").iterdir()) if path.suffix in CONTENT_TYPES}
 
 
 @lru_cache(maxsize=1)

@@ -11,7 +11,6 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
 from contextvars import ContextVar
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
@@ -64,12 +63,12 @@ _AUTOMATIC_LINK = re.compile(r'<a href="http://([^"<>]*)" rel="nofollow">\1</a>'
 _LINK_TARGET = re.compile(r"(?:https?://|mailto:)[^\s]", re.IGNORECASE)
 
 
-@dataclass
 class _Page:
     """The page being rendered. one_row: whether it is a row's own page; spent_s: on Markdown so far."""
 
-    one_row: bool
-    spent_s: float = 0.0
+    def __init__(self, one_row: bool) -> None:
+        self.one_row = one_row
+        self.spent_s = 0.0
 
 
 _page: ContextVar[_Page | None] = ContextVar("state_ledger_cells_page", default=None)

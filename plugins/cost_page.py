@@ -77,12 +77,10 @@ def _controls(
     kept = {key: values[key] for key in (*FILTERS, "limit") if values[key] and key not in bad}
     now = {"period": period.key} if period.key else period.parameters
     by_period = [
-        page.Link(p.label, at.cost({**kept, "group": group.key, "period": p.key}), p.key == period.key)
-        for p in known
+        page.Link(p.label, at.cost({**kept, "group": group.key, "period": p.key}), p.key == period.key) for p in known
     ]
     by_group = [
-        page.Link(g.label, at.cost({**kept, **now, "group": g.key}), g.key == group.key)
-        for g in GROUPS.values()
+        page.Link(g.label, at.cost({**kept, **now, "group": g.key}), g.key == group.key) for g in GROUPS.values()
     ]
     labels = {"source": "Source", "model": "Model", "profile": "Profile", "tz": "Time zone"}
     dates = {"since": values["since"] or period.since, "until": values["until"] or period.until}
@@ -91,9 +89,7 @@ def _controls(
         for key, label in (("since", "From"), ("until", "To"))
     ]
     fields += [_field(key, label, values[key], bad) for key, label in labels.items()]
-    fields.append(
-        _field("day_rule", "Day rule", values["day_rule"], bad) | {"choices": _day_rules(values, bad)}
-    )
+    fields.append(_field("day_rule", "Day rule", values["day_rule"], bad) | {"choices": _day_rules(values, bad)})
     return {
         "choices": [
             {"label": "Period", "links": by_period},
@@ -196,9 +192,7 @@ def _days(cost: Cost, at: Links, said: str) -> dict[str, Any]:
 
 def _bars(cost: Cost, at: Links, said: str) -> dict[str, Any]:
     same = _same(cost)
-    bars = [
-        _bar(cost.group, row, lambda row: row_link(cost.group, row, at, same)) for row in cost.rows[:DRAWN]
-    ]
+    bars = [_bar(cost.group, row, lambda row: row_link(cost.group, row, at, same)) for row in cost.rows[:DRAWN]]
     chart = charts.horizontal_bars(
         bars, name="cost-chart", title=f"Cost by {cost.group.label.lower()}",
         description=f"Horizontal bars in dollars, split into actual and estimated. {said} "

@@ -52,9 +52,7 @@ async def home_page(request: Any, datasette: Datasette) -> Response:
         "groups": _groups(at),
         "plain": at.plain,
     }
-    return await page.respond(
-        datasette, request, "ledger_home.html", context, title=name, store=name, section="home"
-    )
+    return await page.respond(datasette, request, "ledger_home.html", context, title=name, store=name, section="home")
 
 
 def _period(part: PeriodFigures, home: Home, at: Links) -> dict[str, Any]:
@@ -91,6 +89,7 @@ def _daily(home: Home, at: Links) -> dict[str, Any]:
     columns = [Column("Day"), Column("Cost", True), Column("Unknown calls", True), Column("Cache read", True)]
     ring = "calls of unknown cost, not in the bar" if home.daily.has_unknown else ""
     return {
+        "all_days": at.cost({"period": "all", "group": "day"}),
         "dates": page.dates(home.recent.period),
         "legend": Markup(charts.legend(home.daily.legend, ring=ring)),
         "chart": Markup(
@@ -106,9 +105,7 @@ def _daily(home: Home, at: Links) -> dict[str, Any]:
 
 def _work(home: Home, at: Links) -> dict[str, Any]:
     columns = [Column("Work"), Column("Cost", True), Column("Calls", True), Column("Cache read", True)]
-    said = (
-        f"A conversation and all its delegates. {provenance.basis(home.asked['tz'], home.asked['day_rule'])}"
-    )
+    said = f"A conversation and all its delegates. {provenance.basis(home.asked['tz'], home.asked['day_rule'])}"
     asked = {**home.asked, "limit": str(len(home.work) or 5)}
     return {
         "dates": page.dates(home.recent.period),

@@ -139,6 +139,4 @@ async def _describe(datasette: Datasette, stores: Mapping[str, Any]) -> None:
         ("metadata_columns (database_name, resource_name, column_name, key, value)", columns),
     ):
         places = ", ".join("?" * (target.count(",") + 1))
-        await internal.execute_write_many(
-            f"INSERT INTO {target} VALUES ({places}) ON CONFLICT DO NOTHING", rows
-        )
+        await internal.execute_write_many(f"INSERT INTO {target} VALUES ({places}) ON CONFLICT DO NOTHING", rows)

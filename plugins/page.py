@@ -136,9 +136,7 @@ def linked(notice: Notice, at: Links) -> dict[str, str]:
     return {"text": notice.text, "detail": notice.detail, "href": href}
 
 
-async def _frame(
-    datasette: Datasette, request: Any, *, title: str, store: str, section: str
-) -> dict[str, Any]:
+async def _frame(datasette: Datasette, request: Any, *, title: str, store: str, section: str) -> dict[str, Any]:
     urls = datasette.urls
     frame: dict[str, Any] = {
         "title": title,

@@ -98,9 +98,7 @@ def nice_ticks(maximum: float, steps: int = 4) -> list[float]:
     return ticks
 
 
-def stacked_bars(
-    bars: Sequence[Bar], *, name: str, title: str, description: str, unit: Unit = DOLLARS
-) -> str:
+def stacked_bars(bars: Sequence[Bar], *, name: str, title: str, description: str, unit: Unit = DOLLARS) -> str:
     """Bars side by side, one per day or group, each stacked from its segments.
 
     `name` makes the ids of this chart unique in its page. Bars without pieces are days without
@@ -118,12 +116,11 @@ def stacked_bars(
     for index, (bar, total) in enumerate(zip(bars, totals, strict=True)):
         left = index * slot
         parts.append(_bar(bar, total, left, slot, width, top, unit))
-    return _frame(name, title, description, _PLOT, "chart chart-days", parts)
+    kind = "chart chart-days dense" if len(bars) > 45 else "chart chart-days"
+    return _frame(name, title, description, _PLOT, kind, parts)
 
 
-def _bar(
-    bar: Bar, total: float | None, left: float, slot: float, width: float, top: float, unit: Unit
-) -> str:
+def _bar(bar: Bar, total: float | None, left: float, slot: float, width: float, top: float, unit: Unit) -> str:
     day = figures.day(bar.label, year=True)
     said = bar.said or (unit.full(total) if bar.segments else "no usage")
     note = f"; {bar.note}" if bar.note else ""
@@ -138,8 +135,9 @@ def _bar(
             continue
         height = segment.value / top * _PLOT
         base -= height
+        colour = _colour(segment.series) + (" thin" if height < 2 else "")
         piece = (
-            f'<rect class="{_colour(segment.series)}" x="{x}" y="{base:.2f}" width="{_percent(width)}" '
+            f'<rect class="{colour}" x="{x}" y="{base:.2f}" width="{_percent(width)}" '
             f'height="{height:.2f}"><title>'
             f"{escape(f'{day}, {segment.name}: {unit.full(segment.value)}')}</title></rect>"
         )
@@ -153,9 +151,7 @@ def _bar(
     return _link(bar.href, "".join(parts), nested=True)
 
 
-def horizontal_bars(
-    bars: Sequence[Bar], *, name: str, title: str, description: str, unit: Unit = DOLLARS
-) -> str:
+def horizontal_bars(bars: Sequence[Bar], *, name: str, title: str, description: str, unit: Unit = DOLLARS) -> str:
     """One row per group: its label and value above, its stacked bar below, longest bar full width."""
     if not bars:
         return _empty(name, title, description, "No data.")
@@ -170,8 +166,7 @@ def _row(bar: Bar, y: float, longest: float, unit: Unit) -> str:
     said = bar.said or (unit.full(bar.total) if bar.segments else figures.NO_DATA)
     whole = f"{bar.label}: {said}" + (f"; {bar.note}" if bar.note else "")
     parts = [
-        f'<rect class="hit" x="0" y="{y:g}" width="100%" height="{_BAR:g}">'
-        f"<title>{escape(whole)}</title></rect>",
+        f'<rect class="hit" x="0" y="{y:g}" width="100%" height="{_BAR:g}"><title>{escape(whole)}</title></rect>',
         f'<text class="row-label" x="0" y="{y + 15:g}">{escape(_cut(bar.label, 34))}</text>',
         f'<text class="row-value" x="100%" y="{y + 15:g}">{escape(said)}'
         + (" +" if bar.note and bar.segments else "")
@@ -210,9 +205,7 @@ def ratio_line(points: Sequence[tuple[str, float | None]], *, name: str, title: 
             said = figures.ratio(value)
             here = (_percent((index + 0.5) * slot), f"{height - min(1.0, max(0.0, value)) * height:.2f}")
             if before is not None:
-                parts.append(
-                    f'<line class="trend" x1="{before[0]}" y1="{before[1]}" x2="{here[0]}" y2="{here[1]}"/>'
-                )
+                parts.append(f'<line class="trend" x1="{before[0]}" y1="{before[1]}" x2="{here[0]}" y2="{here[1]}"/>')
             if len(points) <= 62 or before is None:
                 parts.append(f'<circle class="dot" cx="{here[0]}" cy="{here[1]}" r="2.5"/>')
         before = here

@@ -144,6 +144,8 @@ def _own_stores() -> list[Path]:
             for older in folder.glob("*-*-*"):
                 shutil.rmtree(older, ignore_errors=True)
             make_demo(path, now=now)
+        except FileExistsError:  # made by another window a moment ago
+            pass
         except OSError as error:
             raise click.ClickException(f"{path} could not be written: {error.strerror}.") from error
     return [path]

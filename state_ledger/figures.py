@@ -41,10 +41,10 @@ def exact_money(amount: float | None) -> str:
 
 
 def count(number: float | None, *, unknown: str = NO_DATA) -> str:
-    """A whole number with thousands separators; a share of one keeps a decimal: `1,204`, `0.5`."""
+    """A number with thousands separators; only a small share keeps decimals: `1,204`, `957`, `0.4`."""
     if number is None or not math.isfinite(number):
         return unknown
-    if abs(number - round(number)) < 0.005:
+    if abs(number) >= 10 or abs(number - round(number)) < 0.005:
         return f"{round(number):,}"
     return f"{number:,.1f}" if abs(number) >= 0.1 else f"{number:,.2g}"
 

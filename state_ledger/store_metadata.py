@@ -98,12 +98,13 @@ def without(given: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]
     """What is given less what says the same as ours; mappings that are left empty go too."""
     left: dict[str, Any] = {}
     for key, value in given.items():
-        if key not in ours or value != ours[key]:
-            mine = ours.get(key)
-            both = isinstance(value, Mapping) and isinstance(mine, Mapping)
-            kept = without(value, mine) if both else value
-            if kept or not both:
-                left[key] = kept
+        mine = ours.get(key)
+        if isinstance(value, Mapping) and isinstance(mine, Mapping):
+            value = without(value, mine)
+            if value:
+                left[key] = value
+        elif key not in ours or value != mine:
+            left[key] = value
     return left
 
 

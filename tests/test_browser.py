@@ -70,9 +70,7 @@ class Visit:
             self.trouble.append(f"console {message.type}: {message.text}")
 
     def _requested(self, request: Any) -> None:
-        if urlsplit(request.url).netloc != urlsplit(self.address).netloc and not request.url.startswith(
-            "data:"
-        ):
+        if urlsplit(request.url).netloc != urlsplit(self.address).netloc and not request.url.startswith("data:"):
             self.trouble.append(f"request to {request.url}")
 
     def go(self, path: str) -> Any:
@@ -83,9 +81,7 @@ class Visit:
     def check(self) -> None:
         """Nothing untoward happened, and the page is no wider than the screen."""
         assert not self.trouble, self.trouble
-        wide = self.page.evaluate(
-            "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-        )
+        wide = self.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         assert wide <= 0, f"{self.page.url} is {wide} px too wide"
 
     def shoot(self, name: str) -> None:
@@ -203,14 +199,10 @@ def test_the_keyboard_reaches_the_main_links(
 
 
 @pytest.mark.parametrize("store", ["demo"], indirect=True)
-def test_everything_works_without_script(
-    store: Path, served: Callable[..., str], visit: Callable[..., Visit]
-) -> None:
+def test_everything_works_without_script(store: Path, served: Callable[..., str], visit: Callable[..., Visit]) -> None:
     here = visit(served([store]), scripts=False)
     page = here.go("/demo/-/cost?period=90d&group=day")
-    tall = max(
-        page.locator("svg.chart a rect[class^='series-']").all(), key=lambda bar: bar.bounding_box()["height"]
-    )
+    tall = max(page.locator("svg.chart a rect[class^='series-']").all(), key=lambda bar: bar.bounding_box()["height"])
     tall.click()
     page.wait_for_url("**/demo/cost_sessions?**")
     assert page.locator("table.rows-and-columns tbody tr").count() >= 1
@@ -223,16 +215,21 @@ def test_everything_works_without_script(
     assert page.locator(".choices [aria-current]").all_inner_texts() == ["Last 90 days", "Model"]
 
 
-@pytest.mark.skipif(
-    not os.environ.get("STATE_LEDGER_README_IMAGE"), reason="only when the README's picture is due"
-)
-@pytest.mark.parametrize("store", ["demo"], indirect=True)
+@pytest.mark.skipif(not os.environ.get("STATE_LEDGER_README_IMAGE"), reason="only when the README's picture is due")
 def test_write_the_picture_of_the_readme(
-    store: Path, served: Callable[..., str], visit: Callable[..., Visit]
+    served: Callable[..., str],
+    visit: Callable[..., Visit],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    store = tmp_path / ".hermes" / "profiles" / "work" / "state.db"
+    make_demo(store, now=datetime.now(timezone.utc))
+    monkeypatch.setenv("HOME", str(tmp_path))
     here = visit(served([store]), width=1200)
-    here.go("/demo")
+    page = here.go("/work")
+    box = page.locator("section:has(svg.chart-days)").bounding_box()
     target = ROOT / "docs" / "images" / "home.png"
     target.parent.mkdir(parents=True, exist_ok=True)
-    here.page.screenshot(path=target, clip={"x": 0, "y": 0, "width": 1200, "height": 1010})
+    height = box["y"] + box["height"] + 18
+    page.screenshot(path=target, full_page=True, clip={"x": 0, "y": 0, "width": 1200, "height": height})
     assert target.stat().st_size < 300_000

@@ -102,9 +102,7 @@ async def test_a_bad_parameter_is_explained_and_the_others_are_kept(
     assert not [href for href in page.hrefs("/-/cost?") if f"{name}={value}" in href]
 
 
-async def test_the_json_it_links_is_what_it_shows(
-    make_datasette: Callable[..., Any], demo_store: Path
-) -> None:
+async def test_the_json_it_links_is_what_it_shows(make_datasette: Callable[..., Any], demo_store: Path) -> None:
     client = (await make_datasette(demo_store)).client
     html = (await client.get("/demo/-/cost?period=90d&group=model&source=cli&day_rule=started")).text
     page = check(html)
@@ -119,9 +117,7 @@ async def test_the_json_it_links_is_what_it_shows(
     assert (await client.get(query)).status_code == 200
 
 
-async def test_basis_zone_and_day_rule_are_named(
-    make_datasette: Callable[..., Any], demo_store: Path
-) -> None:
+async def test_basis_zone_and_day_rule_are_named(make_datasette: Callable[..., Any], demo_store: Path) -> None:
     client = (await make_datasette(demo_store)).client
     seoul = check((await client.get("/demo/-/cost?tz=Asia/Seoul")).text).text
     assert "days in Asia/Seoul; day rule: activity (an estimate" in seoul
@@ -131,25 +127,19 @@ async def test_basis_zone_and_day_rule_are_named(
     assert "no day rule applies" in ever
 
 
-async def test_unknown_is_a_word(
-    make_datasette: Callable[..., Any], shared_store: Callable[[str], Path]
-) -> None:
+async def test_unknown_is_a_word(make_datasette: Callable[..., Any], shared_store: Callable[[str], Path]) -> None:
     client = (await make_datasette(shared_store("small-1.db"))).client
     text = check((await client.get("/small-1/-/cost?period=all")).text).text
     assert "unknown" in text and "$0.00" not in text and "uncounted" in text
 
 
-async def test_raw_spellings_of_a_model_are_shown(
-    make_datasette: Callable[..., Any], demo_store: Path
-) -> None:
+async def test_raw_spellings_of_a_model_are_shown(make_datasette: Callable[..., Any], demo_store: Path) -> None:
     client = (await make_datasette(demo_store)).client
     text = check((await client.get("/demo/-/cost?period=all")).text).text
     assert "anthropic/claude-sonnet-4-5, " in text or ", anthropic/claude-sonnet-4-5" in text
 
 
-async def test_out_of_time_offers_a_shorter_period(
-    make_datasette: Callable[..., Any], demo_store: Path
-) -> None:
+async def test_out_of_time_offers_a_shorter_period(make_datasette: Callable[..., Any], demo_store: Path) -> None:
     datasette = await make_datasette(demo_store)
     registry(datasette).settings = Settings(query_time_limit_ms=0)
     answer = await datasette.client.get("/demo/-/cost?period=90d&group=task")
@@ -161,9 +151,7 @@ async def test_out_of_time_offers_a_shorter_period(
 
 def test_presets_are_whole_calendar_days() -> None:
     known = {period.key: period for period in presets(date(2026, 3, 5))}
-    assert known["7d"].days == [
-        f"2026-0{d}" for d in ("2-27", "2-28", "3-01", "3-02", "3-03", "3-04", "3-05")
-    ]
+    assert known["7d"].days == [f"2026-0{d}" for d in ("2-27", "2-28", "3-01", "3-02", "3-03", "3-04", "3-05")]
     assert (known["last-month"].since, known["last-month"].until) == ("2026-02-01", "2026-02-28")
     assert (known["this-month"].since, known["this-month"].until) == ("2026-03-01", "2026-03-05")
     assert known["all"].parameters == {}

@@ -37,6 +37,14 @@ def test_large_numbers_have_three_digits_and_a_letter(number: float | None, text
     assert figures.short(number) == text
 
 
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(None, "no data"), (0, "0"), (1204, "1,204"), (956.6, "957"), (2.0, "2"), (0.4, "0.4"), (0.031, "0.031")],
+)  # fmt: skip
+def test_counts_keep_decimals_only_where_they_matter(number: float | None, text: str) -> None:
+    assert figures.count(number) == text
+
+
 def test_a_ratio_without_data_is_not_zero_percent() -> None:
     assert figures.ratio(None) == "no data"
     assert figures.ratio(0.0) == "0.0 %"

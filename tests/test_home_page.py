@@ -73,9 +73,7 @@ async def test_headline_is_the_sum_of_the_question_it_names(
     assert exact_amount(last_30_days) == pytest.approx(sum(row["cost_usd"] or 0 for row in rows), abs=1e-9)
 
 
-async def test_a_day_leads_to_sessions_that_add_up_to_it(
-    make_datasette: Callable[..., Any], demo_store: Path
-) -> None:
+async def test_a_day_leads_to_sessions_that_add_up_to_it(make_datasette: Callable[..., Any], demo_store: Path) -> None:
     datasette = await make_datasette(demo_store)
     settings = registry(datasette).settings
     with open_for_reading(demo_store) as connection:
@@ -84,9 +82,7 @@ async def test_a_day_leads_to_sessions_that_add_up_to_it(
     assert len(expected) > 5
     html = (await datasette.client.get("/demo")).text
     for day in sorted(expected)[:5]:
-        href = next(
-            h for h in check(html).hrefs("/cost_sessions?") if h.count(day) == 2 and "model=" not in h
-        )
+        href = next(h for h in check(html).hrefs("/cost_sessions?") if h.count(day) == 2 and "model=" not in h)
         rows = (await datasette.client.get(href.replace("?", ".json?") + "&_shape=objects")).json()["rows"]
         assert sum(row["cost_usd"] or 0 for row in rows) == pytest.approx(expected[day] or 0, abs=1e-9)
 
@@ -95,10 +91,7 @@ async def test_what_cannot_be_read_or_is_not_there_is_named(
     make_datasette: Callable[..., Any], shared_store: Callable[[str], Path]
 ) -> None:
     datasette = await make_datasette([shared_store("small-23-cjk.db"), shared_store("small-1.db")])
-    assert (
-        "messages_fts_cjk cannot be read here"
-        in check((await datasette.client.get("/small-23-cjk")).text).text
-    )
+    assert "messages_fts_cjk cannot be read here" in check((await datasette.client.get("/small-23-cjk")).text).text
     old = check((await datasette.client.get("/small-1")).text).text
     assert "not in this store: shown as no data" in old and "estimated_cost_usd" in old
     assert "$0.00" not in old
@@ -118,13 +111,10 @@ def hostile(path: Path) -> Path:
     )
     bad = "\"'><img src=x onerror=alert(1)><script>alert(2)</script>\x00\x1b"
     connection.execute(
-        "INSERT INTO sessions VALUES"
-        " (?, ?, strftime('%s','now'), NULL, ?, ?, NULL, 1000, 100, 0.5, 'estimated')",
+        "INSERT INTO sessions VALUES (?, ?, strftime('%s','now'), NULL, ?, ?, NULL, 1000, 100, 0.5, 'estimated')",
         (f"id{bad}", f"s{bad}", f"t{bad}", f"m{bad}"),
     )
-    connection.execute(
-        "INSERT INTO messages VALUES (1, ?, 'user', ?, strftime('%s','now'))", (f"id{bad}", bad)
-    )
+    connection.execute("INSERT INTO messages VALUES (1, ?, 'user', ?, strftime('%s','now'))", (f"id{bad}", bad))
     connection.commit()
     connection.close()
     return path

@@ -8,18 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from state_ledger import store_metadata
 from state_ledger.assets import folder
 from state_ledger.plugins import compat
-from state_ledger.schema import TABLES
-from state_ledger.shape import Shape
 from state_ledger.sqlite import sqlite3
 
-from .conftest import SHARED_STORES, fetch
-
-EVERY_STORE = sorted(path.name for path in SHARED_STORES.glob("*.db")) if SHARED_STORES.is_dir() else []
+from .conftest import fetch
 
 OLD = {"messages", "schema_version", "sessions"}
 AT_22 = {
@@ -92,9 +86,7 @@ async def test_left_over_index_tables_are_hidden_and_left_over_usage_is_not(
     assert sorted(listed(page.text)) == sorted({*OLD, "session_model_usage_v21"})
 
 
-async def test_columns_that_the_store_has_are_described_and_no_others(
-    shared_store: Any, make_datasette: Any
-) -> None:
+async def test_columns_that_the_store_has_are_described_and_no_others(shared_store: Any, make_datasette: Any) -> None:
     datasette = await make_datasette([shared_store("small-1.db"), shared_store("small-25.db")])
     old = described_columns((await get(datasette, "/small-1/sessions")).text)
     new = described_columns((await get(datasette, "/small-25/sessions")).text)
@@ -106,54 +98,13 @@ async def test_columns_that_the_store_has_are_described_and_no_others(
     assert "Continuations" in (await get(datasette, "/small-1/sessions")).text
 
 
-@pytest.mark.parametrize("name", EVERY_STORE)
-def test_every_table_and_column_of_every_known_store_has_a_description(name: str) -> None:
-    connection = sqlite3.connect(f"{(SHARED_STORES / name).as_uri()}?mode=ro&immutable=1", uri=True)
-    shape = Shape.read(connection)
-    hidden = store_metadata.hidden_names(shape)
-    columns = {
-        table: [row[1] for row in connection.execute(f'PRAGMA table_info("{table}")')]
-        for table in shape.tables
-        if table not in hidden
-    }
-    connection.close()
-    told = store_metadata.of_store(shape, columns)["tables"]
-    assert set(columns) == {table for table in told if not told[table].get("hidden")}
-    assert {table: set(live) for table, live in columns.items()} == {
-        table: set(told[table]["columns"]) for table in columns
-    }
-
-
-def test_every_column_of_the_declared_schema_has_a_description() -> None:
-    template = store_metadata.shipped()["databases"]["state"]["tables"]
-    for name, columns in TABLES.items():
-        assert {column.name for column in columns} <= set(template[name]["columns"]), name
-
-
-def test_counts_times_and_amounts_name_their_unit() -> None:
-    for table, metadata in store_metadata.shipped()["databases"]["state"]["tables"].items():
-        for column, text in metadata.get("columns", {}).items():
-            if column.endswith("_usd"):
-                assert "(US dollars)" in text, (table, column)
-            elif column.endswith("_tokens") or column == "token_count":
-                assert "(tokens)" in text, (table, column)
-            elif column.endswith("_count") or column.endswith("_streak"):
-                assert "(count)" in text or "(tokens)" in text, (table, column)
-            elif column.endswith(("_at", "_seen", "timestamp")) and column != "owner_started_at":
-                assert "(epoch seconds, UTC)" in text, (table, column)
-
-
-@pytest.mark.parametrize(
-    "name", ["small-1.db", "small-10.db", "small-11.db", "small-23.db", "small-30-handmade.db"]
-)
+@pytest.mark.parametrize("name", ["small-1.db", "small-10.db", "small-11.db", "small-23.db", "small-30-handmade.db"])
 async def test_search_on_messages_finds_a_word_and_nothing_else(
     name: str, shared_store: Any, make_datasette: Any
 ) -> None:
     path = shared_store(name)
     with sqlite3.connect(path) as connection:
-        session, total = connection.execute(
-            "SELECT min(id), (SELECT count(*) FROM messages) FROM sessions"
-        ).fetchone()
+        session, total = connection.execute("SELECT min(id), (SELECT count(*) FROM messages) FROM sessions").fetchone()
         added = connection.execute(
             "INSERT INTO messages (session_id, role, content, timestamp) VALUES (?, 'user', ?, 1767225600)",
             (session, "hello harbour #123"),
@@ -175,9 +126,7 @@ async def test_search_on_messages_finds_a_word_and_nothing_else(
     assert 'name="_search"' in page
 
 
-async def test_search_without_an_index_is_an_error_and_never_every_row(
-    small_store: Any, make_datasette: Any
-) -> None:
+async def test_search_without_an_index_is_an_error_and_never_every_row(small_store: Any, make_datasette: Any) -> None:
     datasette = await make_datasette(small_store())
     answer = await get(datasette, "/state/messages.json?_search=zzzz&_shape=objects")
     assert answer.status_code == 400
@@ -195,9 +144,7 @@ async def test_newest_rows_come_first(shared_store: Any, make_datasette: Any) ->
     assert len(starts) > 1 and starts == sorted(starts, reverse=True)
 
 
-async def test_a_session_is_linked_by_its_id_and_never_as_none(
-    shared_store: Any, make_datasette: Any
-) -> None:
+async def test_a_session_is_linked_by_its_id_and_never_as_none(shared_store: Any, make_datasette: Any) -> None:
     path = shared_store("small-23.db")
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE sessions SET title = NULL")
@@ -297,34 +244,3 @@ def test_a_checkout_is_served_by_the_command_line(
     status, page = fetch(f"{address}/state/messages?_search=zzzzqx")
     assert status == 200 and "messages: 0 rows where search matches" in page
     assert page.count("<dt>content</dt>") == 1
-
-
-def test_the_shipped_file_is_plain_yaml_that_datasette_reads() -> None:
-    text = folder("metadata.yaml").read_text(encoding="utf-8")
-    assert set(yaml.safe_load(text)) <= {"title", "description", "source", "plugins", "databases"}
-
-
-class TestAdditions:
-    def test_a_given_value_wins_and_the_rest_is_added(self) -> None:
-        ours = {"a": 1, "inner": {"x": 1, "y": 2}}
-        assert store_metadata.additions({"a": 9, "inner": {"x": 9}}, ours) == {"inner": {"y": 2}}
-
-    def test_a_given_false_wins_too(self) -> None:
-        assert store_metadata.additions({"hidden": False}, {"hidden": True}) == {}
-
-    def test_ours_yields_to_a_value_that_means_the_same_thing(self) -> None:
-        ours = {"sort_desc": "id", "source": "ours"}
-        assert store_metadata.additions({"sort": "x", "source_url": "https://example.org"}, ours) == {}
-
-
-class TestWithout:
-    def test_what_says_the_same_goes_and_what_differs_stays(self) -> None:
-        ours = {"a": 1, "inner": {"x": 1, "y": {"z": 2}}}
-        given = {"a": 1, "inner": {"x": 5, "y": {"z": 2}}, "mine": {}}
-        assert store_metadata.without(given, ours) == {"inner": {"x": 5}, "mine": {}}
-
-    def test_a_whole_copy_leaves_nothing(self) -> None:
-        assert (
-            store_metadata.without(store_metadata.copy(store_metadata.shipped()), store_metadata.shipped())
-            == {}
-        )

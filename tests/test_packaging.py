@@ -81,6 +81,12 @@ def test_every_plugin_file_has_an_entry_point_of_its_name() -> None:
         assert f'"{path.name}" = "state_ledger.plugins.{path.stem}"' in text
 
 
+@pytest.mark.parametrize("path", sorted((CHECKOUT / "plugins").glob("*.py")), ids=lambda path: path.name)
+def test_a_plugin_file_can_be_run_as_the_folder_loader_does(path: Path) -> None:
+    """Datasette executes each file of `plugins/` as a module that `sys.modules` does not have."""
+    exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), {"__name__": f"not-imported-{path.stem}"})
+
+
 def test_the_core_knows_no_web() -> None:
     code = "import sys, pkgutil, state_ledger\n" + (
         "for module in pkgutil.walk_packages(state_ledger.__path__, 'state_ledger.'):\n"

@@ -94,9 +94,7 @@ async def test_what_a_visitor_may_not_see_is_neither_shown_nor_named(
     assert (await client.get("/work", cookies=owner)).status_code == 200
 
 
-async def test_a_store_that_does_not_exist_is_not_found(
-    make_datasette: Callable[..., Any], demo_store: Path
-) -> None:
+async def test_a_store_that_does_not_exist_is_not_found(make_datasette: Callable[..., Any], demo_store: Path) -> None:
     client = (await make_datasette(demo_store)).client
     assert (await client.get("/nowhere/-/home")).status_code == 404
     assert (await client.get("/nowhere/-/cost")).status_code == 404

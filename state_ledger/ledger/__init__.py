@@ -103,5 +103,6 @@ def _shadow(name: str, shape: Shape) -> str:
         for part in shape.virtual[name].partition("(")[2].rpartition(")")[0].split(",")
         if part.strip() and "=" not in part
     ] or ["content"]
-    listed = ", ".join(f'NULL AS "{column}"' for column in dict.fromkeys(columns))
+    # Datasette asks a table without a key of its own for its rowid.
+    listed = ", ".join(f'NULL AS "{column}"' for column in dict.fromkeys(["rowid", *columns]))
     return f'CREATE TEMP VIEW IF NOT EXISTS "{quoted}" AS SELECT {listed} WHERE 0'

@@ -84,11 +84,7 @@ def of_open_sessions(rows: Sequence[Record], limit: int) -> list[Notice]:
     """Sessions that never ended and are idle, from `open_sessions`; `limit` is where the list was cut."""
     if not rows:
         return []
-    many = (
-        f"{limit:,} or more open sessions"
-        if len(rows) >= limit
-        else figures.plural(len(rows), "open session")
-    )
+    many = f"{limit:,} or more open sessions" if len(rows) >= limit else figures.plural(len(rows), "open session")
     oldest = max(row["idle_days"] for row in rows)
     return [
         Notice(
@@ -102,8 +98,7 @@ def of_open_sessions(rows: Sequence[Record], limit: int) -> list[Notice]:
 def of_shape(shape: Shape) -> list[Notice]:
     """What of the file cannot be read here, and which columns it does not have."""
     found = [
-        Notice(f"The index {name} cannot be read here", reason)
-        for name, reason in sorted(shape.unreadable.items())
+        Notice(f"The index {name} cannot be read here", reason) for name, reason in sorted(shape.unreadable.items())
     ]
     found += [
         Notice(
@@ -116,9 +111,7 @@ def of_shape(shape: Shape) -> list[Notice]:
     if shape.missing:
         number = sum(len(columns) for columns in shape.missing.values())
         tables = "; ".join(f"{table}: {', '.join(columns)}" for table, columns in shape.missing.items())
-        found.append(
-            Notice(f"{figures.plural(number, 'column')} not in this store: shown as no data", tables)
-        )
+        found.append(Notice(f"{figures.plural(number, 'column')} not in this store: shown as no data", tables))
     return found
 
 

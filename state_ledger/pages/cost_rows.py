@@ -118,11 +118,7 @@ def _usage(sums: Sums) -> list[Cell]:
 
 
 def _dollars(amount: float | None) -> Cell:
-    return (
-        Cell("none", word=True)
-        if amount is None
-        else Cell(figures.money(amount), title=figures.exact_money(amount))
-    )
+    return Cell("none", word=True) if amount is None else Cell(figures.money(amount), title=figures.exact_money(amount))
 
 
 def _tokens(number: float | None) -> Cell:
