@@ -35,8 +35,11 @@ App = Callable[[Scope, Any, Any], Awaitable[None]]
 EXTENSIONS = ["fenced_code", "tables"]
 TABLE_TAGS = ("table", "thead", "tbody", "tr", "th", "td", "hr", "br", "del")
 TAGS = frozenset(
-    ["a", "abbr", "acronym", "b", "blockquote", "code", "em", "i", "li", "ol", "strong", "ul", "pre", "p", "h1", "h2", "h3", "h4", "h5", "h6", "div"]
-).union(TABLE_TAGS)
+    {
+        "a", "abbr", "acronym", "b", "blockquote", "code", "div", "em", "h1", "h2", "h3", "h4", "h5", "h6", "i",
+        "li", "ol", "p", "pre", "strong", "ul", *TABLE_TAGS,
+    }
+)  # fmt: skip
 """Every element that can come out of Markdown; `div` is only the frame around it."""
 
 LIST_CHARACTERS = 2000
@@ -52,8 +55,11 @@ MARKER_LIMITS: Mapping[str, int] = {
 are the ones whose cost grows with the square of their number: 20,000 `(` or `<a ` took 4 to 6 s."""
 
 MOMENTS = frozenset(
-    ["timestamp", "started_at", "ended_at", "first_seen", "last_seen", "first_active", "last_active", "last_activity", "last_activity_at", "first_activity", "first_at", "last_at"]
-)
+    {
+        "timestamp", "started_at", "ended_at", "first_seen", "last_seen", "first_active", "last_active",
+        "first_activity", "last_activity", "last_activity_at", "first_at", "last_at",
+    }
+)  # fmt: skip
 """Columns that hold epoch seconds, or milliseconds in stores that mixed them up."""
 
 EARLIEST, LATEST = 946_684_800, 4_102_444_800
