@@ -86,7 +86,7 @@ RATIO = Unit(axis=lambda value: f"{value * 100:.0f} %", full=figures.ratio)
 
 def nice_ticks(maximum: float, steps: int = 4) -> list[float]:
     """Round axis values from 0 to at least `maximum`: `nice_ticks(7.3)` is `[0, 2, 4, 6, 8]`."""
-    if not math.isfinite(maximum) or maximum <= 0:
+    if not math.isfinite(maximum) or maximum < 1e-12:  # less than any figure is written with
         return [0.0, 1.0]
     rough = maximum / steps
     power = 10.0 ** math.floor(math.log10(rough))

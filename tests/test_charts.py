@@ -6,7 +6,7 @@ from datetime import date, timedelta
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from state_ledger import charts
@@ -160,6 +160,8 @@ def test_a_chart_is_one_named_and_described_image() -> None:
 
 
 @given(st.text(), st.text(), st.one_of(st.none(), st.floats()), st.integers(-3, 40))
+@example("", "", 5e-324, 0)
+@example("", "", 1.7e308, 0)
 def test_any_text_and_any_number_gives_a_well_formed_chart(
     label: str, name: str, value: float | None, series: int
 ) -> None:

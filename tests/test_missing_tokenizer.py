@@ -114,3 +114,19 @@ def _has(path: Path, table: str) -> bool:
     found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", [table]).fetchone()
     connection.close()
     return found is not None
+
+
+async def test_an_index_that_lost_its_parts_breaks_no_page(shared_store: Any, make_datasette: Any) -> None:
+    path = shared_store("small-23.db")
+    path.chmod(0o644)
+    writer = sqlite3.connect(path)
+    writer.execute("PRAGMA writable_schema = ON")
+    writer.execute("DELETE FROM sqlite_master WHERE name LIKE 'messages_fts_%' AND name NOT LIKE '%trigram%'")
+    writer.commit()
+    writer.close()
+    datasette = await make_datasette(path)
+    for page in ("/", "/small-23", "/small-23/-/tables", "/small-23.json", "/small-23/messages", "/small-23/messages_fts"):
+        answer = await datasette.client.get(page)
+        assert answer.status_code == 200, f"{page}: {answer.text[:400]}"
+    answer = await datasette.client.get("/small-23/messages.json?_search=docker&_shape=objects")
+    assert answer.status_code == 400 and "search" in answer.json()["error"].lower()

@@ -25,6 +25,7 @@
 --   - included_calls
 --   - unknown_calls
 --   - unknown_tokens
+--   - prompt_tokens
 --   - cache_read_ratio
 -- chart: {kind: days, label: day, value: cost_usd, series: model}
 -- ---
@@ -42,6 +43,7 @@ SELECT local_day(bucket, :tz) AS day,
        sum(included_calls) AS included_calls,
        sum(unknown_calls) AS unknown_calls,
        sum(unknown_tokens) AS unknown_tokens,
+       sum(prompt_tokens) AS prompt_tokens,
        sum(CASE WHEN prompt_tokens IS NOT NULL THEN cache_read_tokens END) * 1.0 / nullif(sum(prompt_tokens), 0) AS cache_read_ratio
 FROM ledger_time
 WHERE day_rule = :day_rule

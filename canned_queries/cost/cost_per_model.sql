@@ -27,6 +27,7 @@
 --   - included_calls
 --   - unknown_calls
 --   - unknown_tokens
+--   - prompt_tokens
 --   - cache_read_ratio
 -- chart: {kind: bars, label: model, value: cost_usd}
 -- ---
@@ -46,6 +47,7 @@ SELECT canonical_model AS model,
        sum(included_calls) AS included_calls,
        sum(unknown_calls) AS unknown_calls,
        sum(unknown_tokens) AS unknown_tokens,
+       sum(prompt_tokens) AS prompt_tokens,
        sum(CASE WHEN prompt_tokens IS NOT NULL THEN cache_read_tokens END) * 1.0 / nullif(sum(prompt_tokens), 0) AS cache_read_ratio
 FROM ledger_time
 WHERE day_rule = CASE WHEN :since = '' AND :until = '' THEN 'all_time' ELSE :day_rule END

@@ -31,6 +31,7 @@
 --   - included_calls
 --   - unknown_calls
 --   - unknown_tokens
+--   - prompt_tokens
 --   - cache_read_ratio
 -- ---
 WITH spent AS (
@@ -64,6 +65,7 @@ WITH spent AS (
 )
 SELECT s.session_id, f.title, s.source, f.profile, f.started_at, f.last_active,
 s.api_call_count, s.input_tokens, s.output_tokens, s.cache_read_tokens, s.cache_write_tokens, s.reasoning_tokens, s.cost_usd, s.actual_usd, s.estimated_usd, s.included_calls, s.unknown_calls, s.unknown_tokens,
+       s.prompt_tokens,
        s.cache_read_tokens * 1.0 / nullif(s.prompt_tokens, 0) AS cache_read_ratio
 FROM (SELECT * FROM spent ORDER BY cost_usd DESC, processed_tokens DESC, session_id LIMIT :limit) AS s
 LEFT JOIN ledger_session_facts AS f ON f.session_id = s.session_id

@@ -14,7 +14,7 @@
 --   - cost_usd
 --   - note
 -- ---
-WITH usage AS (
+WITH usage AS MATERIALIZED (
   SELECT session_id, basis, attribution, task, api_call_count, processed_tokens,
          coalesce(cost_usd, 0) AS cost, cost_usd, coalesce(stored_estimate_usd, 0) AS estimate
   FROM ledger_usage

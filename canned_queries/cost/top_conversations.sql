@@ -30,6 +30,7 @@
 --   - included_calls
 --   - unknown_calls
 --   - unknown_tokens
+--   - prompt_tokens
 --   - cache_read_ratio
 -- chart: {kind: bars, label: title, value: cost_usd}
 -- ---
@@ -93,6 +94,7 @@ SELECT r.conversation_id, r.tip_session_id,
        f.started_at AS started_at,
        t.last_active AS last_active,
 r.api_call_count, r.input_tokens, r.output_tokens, r.cache_read_tokens, r.cache_write_tokens, r.reasoning_tokens, r.cost_usd, r.actual_usd, r.estimated_usd, r.included_calls, r.unknown_calls, r.unknown_tokens,
+       r.prompt_tokens,
        r.cache_read_tokens * 1.0 / nullif(r.prompt_tokens, 0) AS cache_read_ratio
 FROM ranked AS r
 LEFT JOIN ledger_session_facts AS f ON f.session_id = r.conversation_id

@@ -50,9 +50,13 @@ def install(
         return shape
     functions.register(connection, settings.zone_name if settings else server_zone())
     bound = Bound(settings.max_cost_per_1000_tokens, settings.implausible_from_usd) if settings else Bound()
-    shadows = tuple(sorted(name for name, why in shape.unreadable.items() if why.startswith("no such")))
+    shadows = tuple(sorted(name for name, why in shape.unreadable.items() if why.startswith(_CANNOT_OPEN)))
     connection.executescript(_script(_Frozen(shape), shadows, profile, bound))
     return shape
+
+
+_CANNOT_OPEN = ("no such", "vtable constructor failed")
+"""How SQLite begins to say that a virtual table cannot even be opened: module, tokenizer or parts missing."""
 
 
 class _Frozen:

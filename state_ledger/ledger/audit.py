@@ -58,16 +58,13 @@ def _discrepancies(shape: Shape) -> list[str]:
         f" WHERE {rest} < -{ROUNDING} * ({own} - {rest})"
     ]
     arms.append(
-        "SELECT 'usage row without a session', u.session_id, 'cost_usd', NULL, u.cost_usd, u.cost_usd"
-        " FROM ledger_usage AS u WHERE u.attribution = 'orphan'"
+        "SELECT CASE WHEN u.attribution = 'orphan' THEN 'usage row without a session' ELSE 'cost without tokens' END,"
+        " u.session_id, 'cost_usd', NULL, u.cost_usd, u.cost_usd FROM ledger_usage AS u"
+        " WHERE u.attribution = 'orphan' OR u.processed_tokens = 0 AND u.cost_usd > 0"
     )
     arms.append(
         "SELECT 'actual cost replaces estimates', r.session_id, 'actual_cost_usd', r.actual_cost_usd, r.estimates,"
         " r.actual_cost_usd - r.estimates FROM ledger_replaced_estimates AS r"
-    )
-    arms.append(
-        "SELECT 'cost without tokens', u.session_id, 'cost_usd', u.cost_usd, NULL, u.cost_usd"
-        " FROM ledger_usage AS u WHERE u.processed_tokens = 0 AND u.cost_usd > 0"
     )
     for table in shape.leftover_usage_tables:
         arms.append(

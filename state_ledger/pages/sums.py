@@ -17,9 +17,6 @@ FIGURES = (
     "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "unknown_tokens",
 )  # fmt: skip
 
-PROMPT = ("input_tokens", "cache_read_tokens", "cache_write_tokens")
-
-
 @dataclass(frozen=True)
 class Sums:
     """Sums over some rows: dollars, calls, tokens. None where no row knows the figure.
@@ -51,8 +48,8 @@ class Sums:
         told = [record for record in kept if record.get("cache_read_ratio") is not None]
         return cls(
             **{name: _total(kept, name) for name in FIGURES},
-            cached=_total(told, "cache_read_tokens"),
-            prompted=_sum(_total(told, name) for name in PROMPT),
+            cached=_sum(record["cache_read_ratio"] * record["prompt_tokens"] for record in told),
+            prompted=_total(told, "prompt_tokens"),
             rows=len(kept),
         )
 
