@@ -30,21 +30,24 @@ JSON_SHAPE = "objects"
 
 @hookimpl
 def canned_queries(datasette: Datasette, database: str) -> dict[str, dict[str, Any]]:
-    """Datasette 0.65 asks on every page; what does not change is kept on the registry's settings."""
+    """Datasette 0.65 asks on every page and for every permission, so the answer is made once."""
     held = registry(datasette)
     if database not in held.stores:
         return {}
-    home = str(datasette.urls.database(database))
-    return {
-        name: {
-            "sql": question.compiled(held.settings),
-            "title": question.title,
-            "description_html": describe(question, held.settings, home),
-            "params": [parameter.name for parameter in question.parameters],
-            "hide_sql": True,
+    made: dict[str, dict[str, Any]] | None = held.queries.get(database)
+    if made is None:
+        home = str(datasette.urls.database(database))
+        made = held.queries[database] = {
+            name: {
+                "sql": question.compiled(held.settings),
+                "title": question.title,
+                "description_html": describe(question, held.settings, home),
+                "params": [parameter.name for parameter in question.parameters],
+                "hide_sql": True,
+            }
+            for name, question in questions.load().items()
         }
-        for name, question in questions.load().items()
-    }
+    return {name: dict(query) for name, query in made.items()}
 
 
 @hookimpl(trylast=True)

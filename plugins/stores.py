@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from datasette import Response, hookimpl
+from datasette.database import QueryInterrupted
 
 from state_ledger import access, ledger, snapshot
 from state_ledger.connection import guard, read_only_uri
@@ -47,11 +48,12 @@ class StoreState:
 
 
 class Registry:
-    """The stores of one Datasette instance by database name, and its settings."""
+    """The stores of one Datasette instance by database name, its settings, and its canned queries once made."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.stores: dict[str, StoreState] = {}
+        self.queries: dict[str, dict[str, Any]] = {}
 
 
 class _Found(NamedTuple):
@@ -168,6 +170,13 @@ def handle_exception(datasette: Datasette, request: Any, exception: Exception) -
         sentence, title, status = exception.message, "This store cannot be read", 503
     elif isinstance(exception, StoreIsOnlyRead):
         sentence, title, status = str(exception), "This store is only read", 403
+    elif isinstance(exception, QueryInterrupted):
+        sentence, title, status = (
+            "The query did not answer in its time. Ask for less, for instance for fewer rows or a filter on a "
+            "column that has an index, or raise the setting query_time_limit_ms.",
+            "Out of time",
+            503,
+        )
     else:
         return None
     message = {"ok": False, "error": sentence, "status": status, "title": title}

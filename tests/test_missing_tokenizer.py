@@ -125,7 +125,14 @@ async def test_an_index_that_lost_its_parts_breaks_no_page(shared_store: Any, ma
     writer.commit()
     writer.close()
     datasette = await make_datasette(path)
-    for page in ("/", "/small-23", "/small-23/-/tables", "/small-23.json", "/small-23/messages", "/small-23/messages_fts"):
+    for page in (
+        "/",
+        "/small-23",
+        "/small-23/-/tables",
+        "/small-23.json",
+        "/small-23/messages",
+        "/small-23/messages_fts",
+    ):
         answer = await datasette.client.get(page)
         assert answer.status_code == 200, f"{page}: {answer.text[:400]}"
     answer = await datasette.client.get("/small-23/messages.json?_search=docker&_shape=objects")

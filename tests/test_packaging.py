@@ -53,7 +53,9 @@ def test_the_wheel_holds_each_folder_once_and_whole(wheel: Path, folder: str) ->
     assert (wheel / "state_ledger" / "py.typed").is_file()
 
 
-def test_the_wheel_serves_a_store_with_nothing_else_on_the_command_line(wheel: Path, demo_store: Path, tmp_path: Path) -> None:
+def test_the_wheel_serves_a_store_with_nothing_else_on_the_command_line(
+    wheel: Path, demo_store: Path, tmp_path: Path
+) -> None:
     for path in ("/demo", "/demo/cost_per_model.json?_shape=objects", "/demo/-/cost"):
         served = _datasette(tmp_path, "serve", str(demo_store), "--get", path, path=wheel)
         assert served.returncode == 0, served.stderr

@@ -102,9 +102,7 @@ async def test_a_rollback_mode_store_can_be_written_between_requests(small_store
 def test_a_writer_beside_the_app_sees_no_lock(small_store, served):
     path = small_store(journal="wal")
     address = served([path])
-    writer = subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(path), "8"], stdout=subprocess.PIPE, text=True
-    )
+    writer = subprocess.Popen([sys.executable, "-c", WRITER, str(path), "8"], stdout=subprocess.PIPE, text=True)
     assert writer.stdout is not None
     writer.stdout.readline()
     loaded = 0
@@ -177,9 +175,7 @@ async def test_looking_for_changes_is_rare(small_store, make_datasette):
 
 
 @pytest.mark.parametrize("ending", ["", ".json"])
-async def test_a_store_that_breaks_while_it_is_served_is_a_sentence(
-    small_store, make_datasette, tmp_path, ending
-):
+async def test_a_store_that_breaks_while_it_is_served_is_a_sentence(small_store, make_datasette, tmp_path, ending):
     path = small_store()
     datasette = await make_datasette(path)
     datasette.get_database("state").look_every_s = 0
@@ -197,9 +193,7 @@ datasette.cli.cli(["serve", *sys.argv[1:], "--get", "/-/databases.json"])
 
 
 @pytest.mark.parametrize("options", [[], ["--setting", "cache_size_kb", "1000"]])
-@pytest.mark.parametrize(
-    ("folder_mode", "says"), [(0o755, "cannot make in"), (0o777, "keep root from writing")]
-)
+@pytest.mark.parametrize(("folder_mode", "says"), [(0o755, "cannot make in"), (0o777, "keep root from writing")])
 def test_datasette_says_at_start_why_it_does_not_read_another_users_store(
     small_store, open_folder, as_nobody, folder_mode, says, options
 ):
@@ -264,3 +258,15 @@ def test_an_immutable_store_with_a_log_shows_the_log(small_store, served):
 def _serve_once(path: Path) -> subprocess.CompletedProcess[str]:
     arguments = [sys.executable, "-m", "datasette", "serve", str(path), "--get", "/-/databases.json"]
     return subprocess.run(arguments, capture_output=True, text=True, timeout=60)
+
+
+async def test_a_stock_page_that_runs_out_of_time_says_so(demo_store: Path, make_datasette: Any) -> None:
+    datasette = await make_datasette(demo_store, settings={"sql_time_limit_ms": 1})
+    for address in (
+        "/demo/messages?content__contains=nowhere",
+        "/demo/messages?_sort=content",
+        "/demo/messages.json?content__contains=x",
+    ):
+        answer = await datasette.client.get(address)
+        assert answer.status_code in (200, 400, 503), f"{address}: {answer.text[:300]}"
+        assert "Traceback" not in answer.text
