@@ -56,8 +56,8 @@ class Sums:
     @property
     def record(self) -> Record:
         """The sums as a row of a question."""
-        ratio = {"cache_read_ratio": self.cache_read_ratio}
-        return {name: getattr(self, name) for name in FIGURES} | ratio
+        told = {"prompt_tokens": self.prompted, "cache_read_ratio": self.cache_read_ratio}
+        return {name: getattr(self, name) for name in FIGURES} | told
 
     @property
     def fresh_tokens(self) -> float | None:
