@@ -17,7 +17,7 @@ from state_ledger.sqlite import sqlite3
 BUCKETS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 COUNTERS = ("api_call_count", *BUCKETS, "reasoning_tokens")
 AMOUNTS = ("estimated_cost_usd", "actual_cost_usd")
-LARGEST = 2**53
+LARGEST = 9e15
 
 
 @dataclass

@@ -159,6 +159,8 @@ def test_milliseconds_are_placed_on_their_day_and_flagged(tmp_path: Path) -> Non
     assert _per_day_tokens(connection, "UTC") == {"2026-01-01": 2.0, "2026-01-02": 1.0}
     flagged = connection.execute("SELECT session_id FROM ledger_discrepancies WHERE kind = 'time in milliseconds'")
     assert flagged.fetchall() == [("milliseconds",)]
+    newest = connection.execute("SELECT last_active FROM ledger_sessions WHERE session_id = 'milliseconds'")
+    assert newest.fetchone() == (1767312000.0,)
     # Bounds in seconds and in milliseconds find the same rows.
     rows = questions.ask(
         connection, "cost_per_day", {"since": "2026-01-02", "until": "2026-01-02", "tz": "UTC"}

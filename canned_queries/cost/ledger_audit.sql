@@ -21,7 +21,7 @@ WITH usage AS MATERIALIZED (
 ),
 naive AS (
   SELECT sum(CASE WHEN problem IS NULL THEN estimated_cost_usd END) AS sound,
-         sum(CASE WHEN problem IS NOT NULL AND estimated_cost_usd + 0.0 = estimated_cost_usd THEN estimated_cost_usd END) AS set_aside,
+         sum(CASE WHEN problem IS NOT NULL AND estimated_cost_usd BETWEEN -9e15 AND 9e15 THEN estimated_cost_usd END) AS set_aside,
          count(*) AS sessions
   FROM ledger_session_rows
 ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from state_ledger.ledger.columns import LAST_MILLISECOND, LAST_SECOND, bucket, first_and_last, seconds
+from state_ledger.ledger.columns import bounds_of_messages, bucket, messages_of, seconds
 from state_ledger.shape import Shape
 
 DAY_RULES = ("activity", "started", "last_seen")
@@ -36,14 +36,13 @@ def _by_activity() -> str:
     for that session alone: a period that is bounded by `first_bucket` and `last_bucket` never reads
     the messages of sessions outside it, hence sessions first and usage after.
     """
-    first, last = first_and_last("s.id")
+    first, last = bounds_of_messages("s.id")
     seen = "u.last_seen, u.started_at, u.first_seen"
     placed = (
         "SELECT u.*, 'activity' AS day_rule,"
         f" CASE WHEN h.key <> '' THEN CAST(h.key AS INTEGER) ELSE {bucket(f'coalesce({seen})')} END AS bucket,"
         # A session without messages falls on its last call, which lies between these two bounds.
-        f" {bucket(f'coalesce({first}, 0)')} AS first_bucket,"
-        f" {bucket(f'coalesce({last}, {LAST_SECOND})')} AS last_bucket, h.value AS share"
+        f" {first} AS first_bucket, {last} AS last_bucket, h.value AS share"
         f" FROM main.sessions AS s CROSS JOIN json_each({_histogram('s.id')}) AS h"
         " CROSS JOIN ledger_usage AS u ON u.session_id = s.id"
     )
@@ -57,12 +56,9 @@ def _by_activity() -> str:
 
 def _histogram(session: str) -> str:
     """JSON: the share of a session's messages by bucket; one share of 1 without a bucket if it has none."""
-    of_session = (
-        f"FROM main.messages AS m WHERE m.session_id = {session} AND m.timestamp BETWEEN 1 AND {LAST_MILLISECOND}"
-    )
     return (
         f"coalesce(nullif((SELECT json_group_object(b, part) FROM (SELECT {bucket(seconds('m.timestamp'))} AS b,"
-        f" count(*) * 1.0 / sum(count(*)) OVER () AS part {of_session} GROUP BY 1)), '{{}}'), '{{\"\":1.0}}')"
+        f" count(*) * 1.0 / sum(count(*)) OVER () AS part {messages_of(session)} GROUP BY 1)), '{{}}'), '{{\"\":1.0}}')"
     )
 
 

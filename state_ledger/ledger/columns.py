@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from state_ledger.shape import Shape
 
-MOST = "9007199254740992"
-"""The largest whole number that JSON and doubles keep exact; a counter above it cannot be true."""
+MOST = "9e15"
+"""Below the largest whole number that JSON and doubles keep exact; a counter above it cannot be true."""
 
 
 def column(shape: Shape, table: str, name: str, alias: str, *, absent: str = "NULL") -> str:
@@ -22,10 +22,10 @@ def counts(expression: str) -> str:
     return f"coalesce({expression}, 0) BETWEEN 0 AND {MOST}"
 
 
-LAST_SECOND = "99999999999"
+LAST_SECOND = "1e11"
 """The largest value read as epoch seconds (the year 5138); above it, it can only be milliseconds."""
 
-LAST_MILLISECOND = "100000000000000"
+LAST_MILLISECOND = "1e14"
 
 
 def seconds(expression: str) -> str:
@@ -39,31 +39,44 @@ def seconds(expression: str) -> str:
     )
 
 
-def first_and_last(session: str) -> tuple[str, str]:
-    """The first and the last moment of a session's messages, epoch seconds, NULL without messages.
+def newest_message(session: str) -> str:
+    """The moment of a session's newest message, epoch seconds, NULL without messages.
 
-    One seek in the index on (session_id, timestamp) finds the last; only where that is in
-    milliseconds are seconds and milliseconds looked up apart. No message is read.
+    One seek in the index on (session_id, timestamp), a second one where the greatest value is in
+    milliseconds; no message is read.
     """
-    of_session = f"FROM main.messages AS m WHERE m.session_id = {session} AND m.timestamp BETWEEN"
-    newest = (
-        f"(SELECT CASE WHEN m.timestamp <= {LAST_SECOND} THEN m.timestamp END"
-        f" {of_session} 1 AND {LAST_MILLISECOND} ORDER BY m.timestamp DESC LIMIT 1)"
+    newest = "max(m.timestamp)"
+    in_seconds = (
+        f"(SELECT max(o.timestamp) FROM main.messages AS o WHERE o.session_id = {session}"
+        f" AND o.timestamp BETWEEN 1 AND {LAST_SECOND})"
+    )
+    return (
+        f"(SELECT CASE WHEN {newest} > {LAST_SECOND} THEN max({newest} / 1000.0, coalesce({in_seconds}, 0))"
+        f" ELSE {newest} END {messages_of(session)})"
     )
 
-    def apart(aggregate: str, none: str) -> str:
-        whole = f"coalesce((SELECT {aggregate}(m.timestamp) {of_session} 1 AND {LAST_SECOND}), {none})"
-        thousandths = (
-            f"coalesce((SELECT {aggregate}(m.timestamp) {of_session} {LAST_SECOND} AND {LAST_MILLISECOND})"
-            f" / 1000.0, {none})"
-        )
-        return f"nullif({aggregate}({whole}, {thousandths}), {none})"
 
+def messages_of(session: str) -> str:
+    """FROM and WHERE of the messages of a session that have a time."""
+    return f"FROM main.messages AS m WHERE m.session_id = {session} AND m.timestamp BETWEEN 1 AND {LAST_MILLISECOND}"
+
+
+def bounds_of_messages(session: str) -> tuple[str, str]:
+    """Two buckets between which a session's messages lie, each one or two seeks in the index.
+
+    Wide open where there are no messages or some are in milliseconds, so that no row falls outside.
+    """
+    low, high = "0", "99999999900"
     first = (
-        f"CASE WHEN {newest} IS NOT NULL THEN (SELECT min(m.timestamp) {of_session} 1 AND {LAST_SECOND})"
-        f" ELSE {apart('min', '9e99')} END"
+        f"CASE WHEN EXISTS (SELECT 1 FROM main.messages AS m WHERE m.session_id = {session}"
+        f" AND m.timestamp BETWEEN {LAST_SECOND} AND {LAST_MILLISECOND}) THEN {low}"
+        f" ELSE coalesce((SELECT {bucket('min(m.timestamp)')} {messages_of(session)}), {low}) END"
     )
-    return first, f"coalesce({newest}, {apart('max', '0')})"
+    last = (
+        f"coalesce((SELECT CASE WHEN max(m.timestamp) < {LAST_SECOND} THEN {bucket('max(m.timestamp)')} END"
+        f" {messages_of(session)}), {high})"
+    )
+    return first, last
 
 
 def bucket(expression: str) -> str:

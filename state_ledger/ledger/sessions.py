@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from state_ledger.ledger.columns import column, first_and_last, json_marker, literal, seconds
+from state_ledger.ledger.columns import column, json_marker, literal, messages_of, newest_message, seconds
 from state_ledger.shape import Shape
 
 SUMS = (
@@ -82,7 +82,7 @@ def _ended(shape: Shape, reason: str) -> str:
 
 def _claim(shape: Shape, alias: str) -> str:
     """What decides between several children that could continue one parent: the greater claim does."""
-    _, newest = first_and_last(f"{alias}.id")
+    newest = newest_message(f"{alias}.id")
     ended = column(shape, "sessions", "end_reason", alias)
     live = column(shape, "sessions", "ended_at", alias)
     return (
@@ -106,7 +106,8 @@ def _facts(shape: Shape, profile: str) -> str:
     def stored(name: str) -> str:
         return column(shape, "sessions", name, "s")
 
-    oldest, newest = first_and_last("s.id")
+    newest = newest_message("s.id")
+    oldest = f"(SELECT {seconds('min(m.timestamp)')} {messages_of('s.id')})"
     started = seconds("s.started_at")
     kept = {
         name: stored(name)

@@ -10,7 +10,7 @@ that: below it stand amounts and their status, above it the figures made of them
 
 from __future__ import annotations
 
-from state_ledger.ledger.columns import column, counts, first_and_last, literal, seconds
+from state_ledger.ledger.columns import column, counts, literal, newest_message, seconds
 from state_ledger.ledger.plausible import Bound
 from state_ledger.shape import LEFTOVER_USAGE_TABLES, Shape
 
@@ -241,7 +241,7 @@ def _rest_rows(shape: Shape, session: str, bound: Bound) -> str:
         f"max(CASE WHEN {some_estimate} THEN r.estimated_cost_usd ELSE 0 END,"
         f" CASE WHEN {some_actual} THEN r.actual_cost_usd ELSE 0 END)"
     )
-    _, last_message = first_and_last("r.session_id")
+    last_message = newest_message("r.session_id")
     ended = seconds(column(shape, "sessions", "ended_at", "s"))
     started = seconds("s.started_at")
     listed = [f"coalesce({stored['model']}, 'unknown')"]
