@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from datasette import Response, hookimpl
 from datasette.database import QueryInterrupted
 
-from state_ledger import access, ledger, snapshot
+from state_ledger import access, allocator, ledger, snapshot
 from state_ledger.connection import guard, read_only_uri
 from state_ledger.errors import StateLedgerError, StoreAccessError
 from state_ledger.plugins import settings_file
@@ -86,6 +86,8 @@ def register_output_renderer(datasette: Datasette) -> None:
     makes by itself may do harm before `prepare_connection` is called (with `cache_size_kb` it reads).
     """
     take_over_stores(datasette)
+    if registry(datasette).stores:
+        allocator.keep_one_arena()
 
 
 @hookimpl(tryfirst=True)

@@ -50,6 +50,9 @@ def _by_activity() -> str:
     orphans = (
         f"SELECT u.*, 'activity', {at}, {at}, {at}, h.value FROM ledger_usage AS u"
         f" CROSS JOIN json_each({_histogram('u.session_id')}) AS h WHERE u.attribution = 'orphan'"
+        # Found by the indexes alone, so that a store without orphans does not read its usage twice.
+        " AND u.session_id IN (SELECT o.session_id FROM ledger_usage_rows AS o"
+        " WHERE NOT EXISTS (SELECT 1 FROM main.sessions AS s WHERE s.id = o.session_id))"
     )
     return f"{placed} UNION ALL {orphans}"
 

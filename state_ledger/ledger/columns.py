@@ -47,8 +47,8 @@ def newest_message(session: str) -> str:
     """
     newest = "max(m.timestamp)"
     in_seconds = (
-        f"(SELECT max(o.timestamp) FROM main.messages AS o WHERE o.session_id = {session}"
-        f" AND o.timestamp BETWEEN 1 AND {LAST_SECOND})"
+        f"(SELECT max(m.timestamp) FROM main.messages AS m WHERE m.session_id = {session}"
+        f" AND m.timestamp BETWEEN 1 AND {LAST_SECOND})"
     )
     return (
         f"(SELECT CASE WHEN {newest} > {LAST_SECOND} THEN max({newest} / 1000.0, coalesce({in_seconds}, 0))"

@@ -144,7 +144,7 @@ def _replaced_estimates(shape: Shape) -> str:
         f" sum(CASE WHEN {_OWN_ACTUAL} THEN 0 ELSE coalesce(u.estimated_cost_usd, 0) END) AS estimates,"
         f" sum(CASE WHEN {_OWN_ACTUAL} THEN 0 ELSE {total(TOKENS, 'u')} END) AS tokens,"
         f" sum(NOT {_OWN_ACTUAL}) AS usage_rows"
-        " FROM main.sessions AS s JOIN ledger_usage_rows AS u"
+        " FROM main.sessions AS s CROSS JOIN ledger_usage_rows AS u"
         " ON u.session_id = s.id AND u.task = '' AND u.problem IS NULL"
         f" WHERE s.actual_cost_usd > 0 AND {' AND '.join(map(counts, own.values()))}"
         f" GROUP BY s.id HAVING sum(NOT {_OWN_ACTUAL}) > 0 AND {covered}"
