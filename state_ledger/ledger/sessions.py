@@ -82,12 +82,13 @@ def _ended(shape: Shape, reason: str) -> str:
 
 def _claim(shape: Shape, alias: str) -> str:
     """What decides between several children that could continue one parent: the greater claim does."""
-    newest = newest_message(f"{alias}.id")
+    # Only compared with each other, hence as stored.
+    newest = f"(SELECT max(m.timestamp) FROM main.messages AS m WHERE m.session_id = {alias}.id)"
     ended = column(shape, "sessions", "end_reason", alias)
     live = column(shape, "sessions", "ended_at", alias)
     return (
         f"(CASE WHEN {ended} = 'compression' THEN 2 WHEN {live} IS NULL THEN 1 ELSE 0 END,"
-        f" coalesce({newest}, 0), coalesce({seconds(f'{alias}.started_at')}, 0), {alias}.id)"
+        f" coalesce({newest}, 0), coalesce({alias}.started_at, 0), {alias}.id)"
     )
 
 

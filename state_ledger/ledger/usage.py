@@ -185,9 +185,11 @@ def _usage() -> str:
         "included_calls": f"CASE WHEN {no_amount} AND zero = 'included' THEN coalesce(calls, 0) ELSE 0 END",
         "unknown_calls": f"CASE WHEN {no_amount} AND zero = 'unknown' THEN coalesce(calls, 0) ELSE 0 END",
         "unknown_tokens": f"CASE WHEN {no_amount} AND zero = 'unknown' THEN {processed} ELSE 0 END",
+        "first_seen": "coalesce(first_seen, started_at)",
+        "last_seen": "coalesce(last_seen, started_at)",
     }
     kept = ("session_id", "source", "profile", "model", *KEY[1:], "attribution", "legacy", *COUNTERS[1:],
-            "stored_estimate_usd", "cost_status", "cost_source", "started_at", "first_seen", "last_seen")  # fmt: skip
+            "stored_estimate_usd", "cost_status", "cost_source", "started_at")  # fmt: skip
     return (
         f"SELECT {', '.join(kept)}, {', '.join(f'{expression} AS {name}' for name, expression in figures.items())}"
         " FROM ledger_usage_parts"
@@ -243,11 +245,10 @@ def _rest_rows(shape: Shape, session: str, bound: Bound) -> str:
     )
     last_message = newest_message("r.session_id")
     ended = seconds(column(shape, "sessions", "ended_at", "s"))
-    started = seconds("s.started_at")
     listed = [f"coalesce({stored['model']}, 'unknown')"]
     listed += [f"coalesce({stored[name]}, '')" for name in KEY[1:4]]
     listed += ["''", *(f"max(r.{name}, 0)" for name in COUNTERS[1:]), stored["cost_status"], stored["cost_source"]]
-    listed += [started, f"coalesce({last_message}, {ended}, {started})", "'session'", "r.usage_rows = 0", estimated]
+    listed += ["NULL", f"coalesce({last_message}, {ended})", "'session'", "r.usage_rows = 0", estimated]
     listed += ["max(r.api_call_count, 0)", estimated, actual]
     listed.append(_zero("r.own_estimated_cost_usd", stored["cost_status"], stored["cost_source"]))
     return (
