@@ -56,6 +56,7 @@ def _walk(server: Server, pages: list[str]) -> tuple[float, str]:
         began = time.perf_counter()
         status, body = server.get(page)
         slowest = max(slowest, (time.perf_counter() - began, page))
-        if status >= 400:
+        # Datasette 1.0 shows nobody the shadow tables of an index.
+        if status >= 400 and status != 403:
             print(f"{page} answered {status}: {body[-200:]!r}", file=sys.stderr)
     return slowest

@@ -13,7 +13,7 @@ import hashlib
 import ipaddress
 import re
 import secrets
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,6 +21,7 @@ from datasette import hookimpl
 from jinja2.ext import Extension
 
 from state_ledger.plugins.stores import registry
+from state_ledger.settings import Host, parse_allowed_host, parse_host
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
@@ -49,23 +50,27 @@ FIXED_HEADERS: tuple[tuple[bytes, bytes], ...] = (
 )
 """What every answer carries, errors and redirects included."""
 
-PRIVATE_TYPES = (b"text/html", b"application/json", b"text/csv")
-"""What may hold text of a store, and so must not stay in a cache that others use."""
+PRIVATE = b"private, no-cache"
+"""The cache rule of answers that may hold text of a store: not in a cache that others use, and asked for
+anew each time, since stores change. Datasette's own rule lets any cache keep them for five seconds."""
+
+STATIC_TYPES = (b"text/css", b"text/javascript", b"application/javascript", b"image/", b"font/")
+"""What only static files are. Anything else may come from a store: 0.65 sends CSV as plain text, and
+blobs and whole databases have types of their own."""
 
 # Datasette 1.0's table page has one handler in an attribute; its SHA-256 lets it, and no other, run.
 _HANDLER = "openColumnChooser()"
 _HANDLER_HASH = base64.b64encode(hashlib.sha256(_HANDLER.encode()).digest()).decode("ascii")
 _SCRIPT_TAG = re.compile(r"<script(?=[\s>{])")
-_HOST = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[a-z0-9._-]+?)\.?(?::(?P<port>[0-9]{1,5}))?")
 
 _nonce: ContextVar[str] = ContextVar("state_ledger_script_nonce", default="")
 
 
-class Host(NamedTuple):
-    """A host name in lower case without a final dot, IPv6 in brackets; port: None if it is not said."""
+class Refusal(NamedTuple):
+    """Why a request is not answered. status: of HTTP; reason: sentences for the visitor."""
 
-    name: str
-    port: int | None
+    status: int
+    reason: str
 
 
 def stock_csp(nonce: str) -> str:
@@ -79,15 +84,6 @@ def stock_csp(nonce: str) -> str:
         "img-src 'self' data:; font-src 'self'; connect-src 'self'; "
         "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     )
-
-
-def parse_host(text: str) -> Host | None:
-    """`Example.org:8001` -> its name and port; None for what cannot be a host."""
-    match = _HOST.fullmatch(text.lower())
-    if match is None:
-        return None
-    port = match["port"]
-    return Host(match["name"], int(port) if port else None)
 
 
 def host_allowed(host: Host, allowed: Iterable[str], scheme: str = "http") -> bool:
@@ -111,10 +107,10 @@ def _is_loopback(name: str) -> bool:
 
 
 def _matches(host: Host, entry: str, scheme: str) -> bool:
-    below = entry.startswith("*.")
-    wanted = parse_host(entry[2:] if below else entry)
-    if wanted is None:
+    parsed = parse_allowed_host(entry)
+    if parsed is None:
         return False
+    below, wanted = parsed
     if wanted.port is not None:
         asked = host.port if host.port is not None else {"http": 80, "https": 443}.get(scheme)
         if asked != wanted.port:
@@ -122,27 +118,34 @@ def _matches(host: Host, entry: str, scheme: str) -> bool:
     return host.name.endswith("." + wanted.name) if below else host.name == wanted.name
 
 
-def refusal(scope: Scope, allowed: Iterable[str]) -> str | None:
-    """Why a request is not answered, as sentences for the visitor; None if it is.
+def refusal(scope: Scope, allowed: Iterable[str]) -> Refusal | None:
+    """Why a request is not answered; None if it is.
 
     Only `Host` counts: a page can make a browser send `X-Forwarded-Host` with any value.
     """
     given = [value.decode("latin-1") for name, value in scope["headers"] if name.lower() == b"host"]
     if len(given) != 1:
-        return "The request must name its host exactly once."
+        return Refusal(403, "The request must name its host exactly once.")
     host = parse_host(given[0])
     if host is not None and host_allowed(host, allowed, scope.get("scheme", "http")):
-        return None
+        # A whole address after GET is for proxies; it names a host of its own, and Datasette sends it elsewhere.
+        if scope["path"].startswith("/") and (scope.get("raw_path") or b"/").startswith(b"/"):
+            return None
+        return Refusal(400, "The request must ask for a path, which begins with a slash.")
     shown = re.sub(r"[^\w.:\[\]-]", "?", given[0], flags=re.ASCII)[:100]
-    return (
+    return Refusal(
+        403,
         f"This server was asked under the name {shown}, which it does not know as its own. "
         "It answers to localhost, 127.0.0.1 and [::1]. If the name is yours, add it to the setting "
-        "allowed_hosts under plugins: state-ledger: in the metadata or configuration file."
+        "allowed_hosts under plugins: state-ledger: in the metadata or configuration file.",
     )
 
 
-def secured(headers: Iterable[tuple[bytes, bytes]], *, nonce: str, cors: bool) -> Headers:
-    """Response headers with ours added; a policy and a cache rule that are there already are kept."""
+def secured(headers: Iterable[tuple[bytes, bytes]], *, nonce: str, cors: bool, unchanged: bool = False) -> Headers:
+    """Response headers with ours added; a policy that is there already is kept, as is a stricter cache rule.
+
+    unchanged: whether this is a 304, which says that the rule of the answer that the browser has still holds.
+    """
     ours = {name for name, _value in FIXED_HEADERS}
     kept = [
         (name, value)
@@ -155,9 +158,15 @@ def secured(headers: Iterable[tuple[bytes, bytes]], *, nonce: str, cors: bool) -
     if b"content-security-policy" not in present:
         policy = stock_csp(nonce) if kind.startswith(b"text/html") else DATA_CSP
         kept.append((b"content-security-policy", policy.encode("ascii")))
-    if b"cache-control" not in present and kind.startswith(PRIVATE_TYPES):
-        kept.append((b"cache-control", b"private, no-cache"))
+    if kind and not unchanged and not kind.startswith(STATIC_TYPES) and not _is_private(present):
+        kept = [(name, value) for name, value in kept if name.lower() != b"cache-control"]
+        kept.append((b"cache-control", PRIVATE))
     return kept
+
+
+def _is_private(present: Mapping[bytes, bytes]) -> bool:
+    rules = {rule.strip() for rule in present.get(b"cache-control", b"").lower().split(b",")}
+    return not rules.isdisjoint({b"private", b"no-store"})
 
 
 # Last, because each wrapper goes around the ones before it: nothing answers outside this one.
@@ -174,28 +183,29 @@ def asgi_wrapper(datasette: Datasette) -> Callable[[App], App]:
 
             async def send_secured(message: MutableMapping[str, Any]) -> None:
                 if message["type"] == "http.response.start":
-                    headers = secured(message.get("headers", ()), nonce=nonce, cors=settings.cors)
+                    given, unchanged = message.get("headers", ()), message["status"] == 304
+                    headers = secured(given, nonce=nonce, cors=settings.cors, unchanged=unchanged)
                     message = {**message, "headers": headers}
                 await send(message)
 
-            reason = refusal(scope, settings.allowed_hosts)
-            if reason is None:
+            refused = refusal(scope, settings.allowed_hosts)
+            if refused is None:
                 await app(scope, receive, send_secured)
             else:
-                await _refuse(scope, send_secured, reason)
+                await _refuse(scope, send_secured, refused)
 
         return guarded
 
     return wrap
 
 
-async def _refuse(scope: Scope, send: Any, reason: str) -> None:
+async def _refuse(scope: Scope, send: Any, refused: Refusal) -> None:
     if scope["type"] == "websocket":
         await send({"type": "websocket.close", "code": 1008})
         return
-    body = (reason + "\n").encode("utf-8")
+    body = (refused.reason + "\n").encode("utf-8")
     headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"%d" % len(body))]
-    await send({"type": "http.response.start", "status": 403, "headers": headers})
+    await send({"type": "http.response.start", "status": refused.status, "headers": headers})
     await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
 
 

@@ -7,12 +7,13 @@ They stand under `plugins: state-ledger:` in the user's metadata or configuratio
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -21,6 +22,33 @@ from state_ledger.ledger import days
 from state_ledger.ledger.apportion import DAY_RULES
 
 PLUGIN = "state-ledger"
+
+_HOST = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[a-z0-9._-]+?)\.?(?::(?P<port>[0-9]{1,5}))?")
+
+
+class Host(NamedTuple):
+    """A host name in lower case without a final dot, IPv6 in brackets; port: None if it is not said."""
+
+    name: str
+    port: int | None
+
+
+def parse_host(text: str) -> Host | None:
+    """`Example.org:8001` -> its name and port; None for what cannot be a host."""
+    match = _HOST.fullmatch(text.lower())
+    if match is None:
+        return None
+    port = int(match["port"]) if match["port"] else None
+    return Host(match["name"], port) if port is None or 0 < port < 65536 else None
+
+
+def parse_allowed_host(entry: str) -> tuple[bool, Host] | None:
+    """An entry of `allowed_hosts` as (whether it stands for the names below, host); None if it is none."""
+    below = entry.startswith("*.")
+    host = parse_host(entry[2:] if below else entry)
+    if host is None or (below and host.name.startswith("[")):
+        return None
+    return below, host
 
 
 @dataclass(frozen=True)
@@ -135,11 +163,15 @@ def _whole(low: int, high: int) -> Callable[[Any], int]:
     return read
 
 
-def _names(value: Any) -> tuple[str, ...]:
+def _hosts(value: Any) -> tuple[str, ...]:
     entries = [value] if isinstance(value, str) else value
-    if not isinstance(entries, (list, tuple)) or not all(isinstance(e, str) and e.strip() for e in entries):
-        raise _Wrong("a name or a list of names")
-    return tuple(entry.strip().lower() for entry in entries)
+    if isinstance(entries, (list, tuple)) and all(isinstance(entry, str) for entry in entries):
+        names = tuple(entry.strip().lower() for entry in entries)
+        if all(map(parse_allowed_host, names)):
+            return names
+    raise _Wrong(
+        "a host name or a list of them, each like books.example.org, *.example.org or books.example.org:8443"
+    )
 
 
 def _columns(value: Any) -> Mapping[str, tuple[str, ...]]:
@@ -159,7 +191,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "day_rule": _day_rule,
     "max_cost_per_1000_tokens": _positive,
     "implausible_from_usd": _positive,
-    "allowed_hosts": _names,
+    "allowed_hosts": _hosts,
     "cors": _flag,
     "snapshot": _flag,
     "query_time_limit_ms": _whole(50, 600_000),

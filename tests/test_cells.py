@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import time
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
 
@@ -12,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from state_ledger.plugins import cells
 from state_ledger.plugins.cells import is_row_path, markdown, moment, plain, too_costly
 from state_ledger.sqlite import sqlite3
 
@@ -168,7 +172,8 @@ def test_strange_tags_are_shown_as_they_were_typed() -> None:
 @pytest.mark.parametrize(
     "text",
     ["[" * 20000, "![" * 10000, "(" * 20000, "<a " * 6666, "``a`" * 5000, "=\n" * 10000, "\n|-" * 6666,
-     "---\n" * 5000, "[a](" * 5000, "<![CDATA[" * 2222, ">" * 20000],
+     "---\n" * 5000, "[a](" * 5000, "<![CDATA[" * 2222, ">" * 20000, "***a" * 5000, "_a*" * 6666, "_a__*" * 4000,
+     "*_a_" * 5000, "a*" * 10000, "a __b" * 4000],
 )  # fmt: skip
 def test_text_that_would_take_long_is_shown_as_it_is(text: str) -> None:
     started = time.perf_counter()
@@ -177,7 +182,11 @@ def test_text_that_would_take_long_is_shown_as_it_is(text: str) -> None:
     assert html == str(plain(text))
 
 
-@pytest.mark.parametrize("text", ["*" * 20000, "_" * 20000, "> " * 5 + "x" * 19000, "- a\n" * 1400, "word " * 4000])
+@pytest.mark.parametrize(
+    "text",
+    ["*" * 20000, "_" * 20000, "***a" * 1000 + "_a" * 1500, "**loud** _soft_ words " * 400, "> " * 5 + "x" * 19000,
+     "- a\n" * 1400, "word " * 4000],
+)  # fmt: skip
 def test_text_with_harmless_marks_is_rendered_soon(text: str) -> None:
     assert not too_costly(text, 200)
     started = time.perf_counter()
@@ -191,11 +200,18 @@ def test_text_with_harmless_marks_is_rendered_soon(text: str) -> None:
         (1767225600, "UTC", "2026-01-01T00:00:00.000Z", "2026-01-01 00:00:00 +00:00"),
         (1767225600.25, "Europe/Berlin", "2026-01-01T00:00:00.250Z", "2026-01-01 01:00:00 +01:00"),
         (1782864000, "America/New_York", "2026-07-01T00:00:00.000Z", "2026-06-30 20:00:00 -04:00"),
-        (1767225600123, "UTC", "2026-01-01T00:00:00.123Z", "2026-01-01 00:00:00 +00:00"),
     ],
 )
 def test_a_moment_is_shown_in_the_zone(value: float, zone: str, utc: str, local: str) -> None:
     assert str(moment(value, zone)) == f'<time datetime="{utc}" title="{value}">{local}</time>'
+
+
+@pytest.mark.parametrize("value", [1767225600123, 1767225600123.0])
+def test_a_moment_that_is_stored_in_milliseconds_says_so(value: float) -> None:
+    assert str(moment(value, "UTC")) == (
+        f'<time datetime="2026-01-01T00:00:00.123Z" title="{value} (stored in milliseconds)">'
+        "2026-01-01 00:00:00 +00:00</time>"
+    )
 
 
 @pytest.mark.parametrize("value", [0, 1, -5, 1e300, float("inf"), float("nan"), 5_000_000_000, 946_684_799])
@@ -315,6 +331,83 @@ async def test_structured_content_is_decoded(make_datasette: Any, small_store: A
     connection.close()
     datasette = await make_datasette(path)
     assert "a <em>soft</em> word" in (await datasette.client.get("/state/messages")).text
+
+
+@pytest.mark.parametrize(
+    ("stored", "shown", "noted"),
+    [
+        ("X'" + "caf\u00e9 *soft*".encode().hex() + "'", "caf\u00e9 <em>soft</em>", False),
+        ("X'" + b"caf\xe9 *soft*".hex() + "'", "caf\ufffd <em>soft</em>", True),
+        ("X'" + b'\x00json:[{"type": "text", "text": "a *soft* word"}]'.hex() + "'", "a <em>soft</em> word", False),
+        ("X'" + b"<script>\xff</script>".hex() + "'", "&lt;script&gt;\ufffd&lt;/script&gt;", True),
+        ("CAST(X'" + b"caf\xe9 *soft*".hex() + "' AS TEXT)", "caf\ufffd <em>soft</em>", False),
+    ],
+    ids=["text", "no text", "parts", "markup", "text that is not UTF-8"],
+)  # fmt: skip
+async def test_a_message_stored_as_bytes_is_shown_as_text(
+    make_datasette: Any, small_store: Any, stored: str, shown: str, noted: bool
+) -> None:
+    path = small_store()
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"UPDATE messages SET content = {stored}")
+    connection.close()
+    datasette = await make_datasette(path)
+    for page in ("/state/messages", "/state/messages/1"):
+        text = (await datasette.client.get(page)).text
+        assert shown in text
+        assert "Binary" not in text and ".blob" not in text
+        assert ("not valid UTF-8" in text) is noted
+
+
+async def test_bytes_in_other_columns_stay_a_download(make_datasette: Any, small_store: Any) -> None:
+    path = small_store()
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE messages SET role = X'ff00'")
+    connection.close()
+    assert ".blob" in (await (await make_datasette(path)).client.get("/state/messages")).text
+
+
+async def test_a_page_of_long_messages_leaves_time_to_other_visitors(make_datasette: Any, small_store: Any) -> None:
+    path = small_store()
+    with sqlite3.connect(path) as connection:
+        connection.executemany(
+            "INSERT INTO messages (session_id, role, content, timestamp) VALUES ('first', 'tool', ?, 1767225600)",
+            [("**a** _b_ `c` " * 140,) for _ in range(100)],
+        )
+    connection.close()
+    datasette = await make_datasette(path)
+    turns: list[float] = []
+
+    async def other_visitor() -> None:
+        while True:
+            turns.append(time.perf_counter())
+            await asyncio.sleep(0)
+
+    visiting = asyncio.create_task(other_visitor())
+    answer = await datasette.client.get("/state/messages?_size=100")
+    visiting.cancel()
+    assert answer.text.count("<strong>a</strong>") >= 140
+    waits = [later - earlier for earlier, later in zip(turns, turns[1:], strict=False)]
+    assert max(waits) < sum(waits) / 2
+
+
+async def test_a_page_spends_no_more_than_its_budget_on_markdown(
+    make_datasette: Any, small_store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = small_store()
+    with sqlite3.connect(path) as connection:
+        connection.executemany(
+            "INSERT INTO messages (session_id, role, content, timestamp) VALUES ('first', 'tool', ?, 1767225600)",
+            [("a *soft* word",) for _ in range(20)],
+        )
+    connection.close()
+    datasette = await make_datasette(path)
+    eighths = itertools.count()
+    clock = SimpleNamespace(perf_counter=lambda: next(eighths) / 8)
+    monkeypatch.setattr(cells, "time", clock)  # each message takes an eighth of a second
+    text = (await datasette.client.get("/state/messages")).text
+    assert text.count("ledger-markdown") == 4
+    assert text.count("ledger-plain") == 17
 
 
 async def test_other_databases_and_other_columns_are_left_alone(make_datasette: Any, tmp_path: Path) -> None:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import socket
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from state_ledger.plugins import assets
 from state_ledger.plugins.security import (
     DATA_CSP,
     FIXED_HEADERS,
     STRICT_CSP,
-    Host,
     host_allowed,
-    parse_host,
     secured,
 )
+from state_ledger.settings import Host, parse_host
 
 LOOPBACK = [
     "localhost", "localhost:8001", "LOCALHOST", "localhost.", "books.localhost:1", "127.0.0.1",
@@ -26,7 +28,7 @@ STRANGE = [
     "evil.example", "evil.example:8001", "localhost.evil.example", "127.0.0.1.evil.example", "evillocalhost",
     "127.0.0.1@evil.example", "", ":8001", "[::2]", "[::]", "0.0.0.0", "192.168.1.5:8001", "10.0.0.1", "127.1",
     "2130706433", "0x7f.1", "localhost evil", "localhost,evil", "localhost/evil", "[::1", "::1", "localhost:x",
-    "[::ffff:127.0.0.1]", "localhost:8001:80",
+    "[::ffff:127.0.0.1]", "localhost:8001:80", "localhost:65536", "localhost:99999", "localhost:0",
 ]  # fmt: skip
 
 
@@ -223,12 +225,73 @@ async def test_our_own_pages_keep_the_strict_policy(make_datasette: Any, small_s
     assert dict((n.lower(), v) for n, v in headers)[b"content-security-policy"] == STRICT_CSP.encode()
 
 
-def test_only_pages_and_data_without_a_cache_rule_get_one() -> None:
-    def cache(*headers: tuple[bytes, bytes]) -> list[bytes]:
-        return [v for n, v in secured(headers, nonce="x", cors=False) if n.lower() == b"cache-control"]
+def cache_rules(headers: Any) -> list[bytes]:
+    return [value for name, value in headers if name.lower() == b"cache-control"]
 
-    for kind in (b"text/html; charset=utf-8", b"application/json", b"text/csv; charset=utf-8"):
-        assert cache((b"content-type", kind)) == [b"private, no-cache"]
-        assert cache((b"Content-Type", kind), (b"Cache-Control", b"no-store")) == [b"no-store"]
-    assert cache((b"content-type", b"text/css; charset=utf-8")) == []
-    assert cache((b"location", b"/elsewhere")) == []
+
+def test_only_what_may_come_from_a_store_is_kept_out_of_shared_caches() -> None:
+    def rules(*headers: tuple[bytes, bytes], **said: bool) -> list[bytes]:
+        return cache_rules(secured(headers, nonce="x", cors=False, **said))
+
+    for kind in (b"text/html; charset=utf-8", b"application/json", b"text/csv; charset=utf-8", b"text/plain",
+                 b"application/binary", b"application/octet-stream"):  # fmt: skip
+        assert rules((b"content-type", kind)) == [b"private, no-cache"]
+        for lax in (b"max-age=5", b"no-cache", b"public, max-age=3600", b"max-age=5, x-private"):
+            assert rules((b"Content-Type", kind), (b"Cache-Control", lax)) == [b"private, no-cache"]
+        for strict in (b"no-store", b"private", b"Private, max-age=60", b"private, no-store"):
+            assert rules((b"Content-Type", kind), (b"Cache-Control", strict)) == [strict]
+    for kind in (b"text/css; charset=utf-8", b"text/javascript", b"image/png", b"font/woff2"):
+        assert rules((b"content-type", kind)) == []
+        assert rules((b"content-type", kind), (b"cache-control", b"public, immutable")) == [b"public, immutable"]
+    assert rules((b"location", b"/elsewhere")) == []
+    assert rules((b"content-type", b"text/plain"), unchanged=True) == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/-/datasette", "/state/-/tables", "/state/messages", "/state/messages.json", "/state/messages.csv",
+     "/state/messages.csv?_stream=1", "/state/messages.json?_ttl=3600", "/state/messages?_ttl=0", "/state/messages/1",
+     "/state/messages/1.json", "/state/messages/1.blob?_blob_column=content", "/state.db",
+     "/state.json?sql=select+content+from+messages", "/state.csv?sql=select+content+from+messages"],
+)  # fmt: skip
+async def test_no_shared_cache_may_keep_what_a_store_holds(make_datasette: Any, small_store: Any, path: str) -> None:
+    datasette = await make_datasette(small_store())
+    _, headers, _ = await ask(datasette, path, LOCAL)
+    (rule,) = cache_rules(headers)
+    assert rule in (b"private, no-cache", b"private, no-store", b"no-store")
+
+
+async def test_static_files_keep_their_cache_rules(make_datasette: Any, small_store: Any) -> None:
+    datasette = await make_datasette(small_store())
+    _, page, _ = await ask(datasette, "/-/static/app.css", LOCAL)
+    assert cache_rules(page) == []
+    for tag in [value for name, value in page if name.lower() == b"etag"]:  # 1.0 sends one
+        status, again, _ = await ask(datasette, "/-/static/app.css", [*LOCAL, (b"if-none-match", tag)])
+        assert (status, cache_rules(again)) == (304, [])
+    _, ours, _ = await ask(datasette, assets.static_path("ledger.css"), LOCAL)
+    assert cache_rules(ours) == [b"public, max-age=31536000, immutable"]
+
+
+@pytest.mark.parametrize(
+    "target", ["http://evil.example/", "http://localhost/state/messages", "*", "state/messages", ""]
+)
+async def test_a_request_for_something_other_than_a_path_is_refused(
+    make_datasette: Any, small_store: Any, target: str
+) -> None:
+    datasette = await make_datasette(small_store())
+    for method in ("GET", "HEAD", "POST", "OPTIONS"):
+        status, headers, body = await ask(datasette, target, LOCAL, method)
+        assert status == 400
+        assert "location" not in {name.decode().lower() for name, _ in headers}
+        assert set(FIXED_HEADERS) <= set(headers)
+        assert body == ("" if method == "HEAD" else "The request must ask for a path, which begins with a slash.\n")
+
+
+@pytest.mark.parametrize("target", ["http://evil.example/", "http://evil.example/state/messages/", "evil"])
+def test_a_server_sends_nobody_elsewhere(small_store: Any, served: Any, target: str) -> None:
+    address = urlsplit(served([small_store()]))
+    with socket.create_connection((address.hostname, address.port), timeout=30) as connection:
+        connection.sendall(f"GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+        answer = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b"evil" not in answer

@@ -30,7 +30,10 @@ WRONG: Mapping[str, tuple[Any, str]] = {
     "day_rule": ("yesterday", "one of activity, started, last_seen"),
     "max_cost_per_1000_tokens": (0, "a number above 0"),
     "implausible_from_usd": (-1, "a number above 0"),
-    "allowed_hosts": ([1], "a name or a list of names"),
+    "allowed_hosts": (
+        [1],
+        "a host name or a list of them, each like books.example.org, *.example.org or books.example.org:8443",
+    ),
     "cors": ("yes", "true or false"),
     "snapshot": (1, "true or false"),
     "query_time_limit_ms": (10, "a whole number from 50 to 600000"),
@@ -87,6 +90,25 @@ class TestValues:
     def test_a_name_or_a_list_of_names_is_taken_as_hosts(self) -> None:
         assert Settings.from_mapping({"allowed_hosts": "Books.Example.org"}).allowed_hosts == ("books.example.org",)
 
+    @pytest.mark.parametrize(
+        "entry",
+        ["exa mple", "http://x", "https://books.example.org", "a/b", "books.example.org/", "*", "*.", "*.*.example.org",
+         "books.*", "books.example.org:", "books.example.org:0", "books.example.org:65536", "books.example.org:http",
+         "me@example.org", "a,b", "fe80::1", "*.[fe80::1]", "", " ", "b\u00fccher.example"],
+    )  # fmt: skip
+    def test_a_host_that_no_request_can_name_is_refused(self, entry: str) -> None:
+        for value in (entry, ["books.example.org", entry]):
+            with pytest.raises(SettingsError, match=r"books\.example\.org, \*\.example\.org or books"):
+                Settings.from_mapping({"allowed_hosts": value})
+
+    @pytest.mark.parametrize(
+        "entry",
+        ["books.example.org", "*.example.org", "books.example.org:8443", "*.example.org:65535", "books_2", "10.0.0.7:1",
+         "[fe80::1]", "[fe80::1]:8001", "books.example.org."],
+    )  # fmt: skip
+    def test_a_host_that_a_request_can_name_is_taken(self, entry: str) -> None:
+        assert Settings.from_mapping({"allowed_hosts": [entry]}).allowed_hosts == (entry,)
+
     def test_the_zone_of_the_server_stands_in_for_an_empty_one(self, monkeypatch: Any) -> None:
         monkeypatch.setenv("TZ", "Asia/Tokyo")
         assert Settings().zone_name == "Asia/Tokyo"
@@ -130,6 +152,12 @@ class TestStart:
             f"{mine}, line 5: The setting day_rule is 'yesterday'",
             "one of activity, started, last_seen",
         )
+
+    def test_a_host_that_cannot_be_one_is_named_with_its_line(self, small_store: Any, tmp_path: Path) -> None:
+        mine = tmp_path / "mine.yaml"
+        mine.write_text("plugins:\n  state-ledger:\n    cors: false\n    allowed_hosts:\n    - http://x\n")
+        ended = refused(small_store(), "--metadata", mine)
+        assert_one_sentence(ended, f"{mine}, line 4: The setting allowed_hosts is ['http://x']", "*.example.org")
 
     def test_a_misspelt_name_is_named_with_the_nearest(self, small_store: Any, tmp_path: Path) -> None:
         mine = tmp_path / "mine.json"

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from state_ledger.plugins import counts
+from state_ledger.index_health import why_unusable
+from state_ledger.plugins import compat, counts
+from state_ledger.plugins.stores import registry
 from state_ledger.sqlite import sqlite3
+from state_ledger.store_metadata import hidden_names
+
+from .conftest import SHARED_STORES
 
 AGES = [
     "small-1", "small-7", "small-10", "small-11", "small-16", "small-22", "small-23", "small-23-cjk", "small-1-to-23",
@@ -128,6 +134,60 @@ BREAKAGES = {
 }
 
 
+APPENDED = "INSERT INTO messages (session_id, role, content, timestamp) SELECT id, 'tool', 'the kite', 1 FROM sessions"
+LAST_GONE = "DELETE FROM messages WHERE id = (SELECT max(id) FROM messages)"
+
+
+@pytest.mark.parametrize("name", ["small-1", "small-10", "small-11", "small-23", "small-30-handmade"])
+async def test_an_index_that_lacks_the_newest_messages_is_an_error(
+    make_datasette: Any, shared_store: Store, name: str
+) -> None:
+    path = shared_store(f"{name}.db")
+    connection = sqlite3.connect(path)
+    triggers = connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'messages'")
+    for (trigger,) in triggers.fetchall():
+        connection.execute(f"DROP TRIGGER {trigger}")
+    connection.commit()
+    datasette = await make_datasette(path)
+    assert (await datasette.client.get(f"/{name}/messages.json?_search=the")).status_code == 200
+    connection.execute(APPENDED)
+    connection.commit()
+    for suffix in ("", ".json", ".csv"):
+        answer = await datasette.client.get(f"/{name}/messages{suffix}?_search=the")
+        assert answer.status_code == 400
+        assert "lacks the newest messages" in answer.text
+        assert "Nothing was searched" in answer.text
+    connection.execute("INSERT INTO messages_fts(messages_fts) VALUES ('rebuild')")
+    connection.commit()
+    connection.close()
+
+
+async def test_an_index_in_step_answers_whatever_came_or_went(make_datasette: Any, shared_store: Store) -> None:
+    path = shared_store("small-23.db")
+    datasette = await make_datasette(path)
+    for change in (APPENDED, LAST_GONE, APPENDED):
+        connection = sqlite3.connect(path)
+        connection.execute(change)
+        connection.commit()
+        connection.close()
+        assert (await datasette.client.get("/small-23/messages.json?_search=kite")).status_code == 200
+
+
+@pytest.mark.parametrize("store", sorted(SHARED_STORES.glob("*.db")), ids=lambda store: store.stem)
+def test_no_index_of_a_healthy_store_is_called_useless(store: Path) -> None:
+    with closing(sqlite3.connect(f"file:{store}?immutable=1", uri=True)) as connection:
+        assert why_unusable(connection, "messages_fts", "messages") is None
+
+
+def test_an_index_that_leaves_rows_out_on_purpose_is_not_called_stale(shared_store: Store) -> None:
+    path = shared_store("small-23.db")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(APPENDED)
+        last = connection.execute("SELECT max(id) FROM messages").fetchone()
+        assert connection.execute("SELECT max(id) FROM messages_fts_trigram_docsize").fetchone() < last
+        assert why_unusable(connection, "messages_fts_trigram", "messages") is None
+
+
 @pytest.mark.parametrize("breakage", BREAKAGES)
 async def test_an_index_that_cannot_answer_is_an_error(
     make_datasette: Any, shared_store: Store, breakage: str
@@ -207,6 +267,47 @@ async def test_a_count_that_the_visitor_asks_for_has_all_the_time_there_is(
     sql = "select count(*) from messages where content like '%7%'"
     answer = await datasette.client.get("/state.json?_shape=array&sql=" + sql, follow_redirects=True)
     assert answer.json()[0]["count(*)"] > 1000
+
+
+@pytest.mark.parametrize("name", SEARCHED)
+async def test_parts_of_an_index_are_never_counted(make_datasette: Any, shared_store: Store, name: str) -> None:
+    datasette = await make_datasette(shared_store(f"{name}.db"))
+    database = datasette.get_database(name)
+    hidden = hidden_names(registry(datasette).stores[name].shape)
+    found = await database.table_counts(1000)
+    assert {"messages_fts", "messages_fts_data", "messages_fts_docsize"} <= hidden
+    assert {table for table, count in found.items() if count is None} == hidden & set(found)
+    assert found["messages"] > 0
+    assert (await datasette.client.get(f"/{name}/-/tables")).status_code == 200
+    page = await datasette.client.get(f"/{name}/messages_fts.json?_extra=count")
+    assert page.json()["count" if compat.IS_1 else "filtered_table_rows_count"] is None
+
+
+async def test_parts_of_an_index_are_counted_for_who_asks(make_datasette: Any, shared_store: Store) -> None:
+    datasette = await make_datasette(shared_store("small-23.db"))
+    for table in ("messages_fts_docsize", "[messages_fts_docsize]", '"messages_fts_docsize"'):
+        for suffix in ("json", "csv"):
+            answer = await datasette.client.get(
+                f"/small-23.{suffix}?_shape=array&sql=select count(*) from {table}", follow_redirects=True
+            )
+            assert answer.status_code == 200
+            assert "18" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("sql", "table"),
+    [
+        ("select count(*) from [messages_fts_data]", "messages_fts_data"),
+        ("select count(*) from messages_fts_data ", "messages_fts_data"),
+        ("select count(*) from messages_fts_data where id > :p0 ", "messages_fts_data"),
+        ('select count(*) from (select * from "messages_fts_data" limit 10001)', "messages_fts_data"),
+        ("select count(*) from (select * from messages_fts_data  limit 10001)", "messages_fts_data"),
+        ('select count(*) from "odd ""name"" [here]"', 'odd "name" [here]'),
+        ("select count(*) from (select id, role from messages_fts_data)", None),
+    ],
+)
+def test_the_table_of_a_count_is_told_in_the_words_of_both_lines(sql: str, table: str | None) -> None:
+    assert counts.counted_table(sql) == table
 
 
 async def test_a_quick_count_is_shown(make_datasette: Any, shared_store: Store) -> None:
