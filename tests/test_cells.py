@@ -387,7 +387,7 @@ async def test_a_page_of_long_messages_leaves_time_to_other_visitors(make_datase
     answer = await datasette.client.get("/state/messages?_size=100")
     visiting.cancel()
     assert answer.text.count("<strong>a</strong>") >= 140
-    waits = [later - earlier for earlier, later in zip(turns, turns[1:], strict=False)]
+    waits = [later - earlier for earlier, later in itertools.pairwise(turns)]
     assert max(waits) < sum(waits) / 2
 
 
