@@ -1,8 +1,28 @@
-"""The books of a Hermes Agent `state.db`, and the storage core that writes such files."""
+"""The books of a Hermes Agent `state.db`, and the storage core that writes such files.
+
+`from state_ledger import SessionDB, AsyncSessionDB`
+"""
+
+from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from state_ledger.session_db import AsyncSessionDB, SessionDB
+
+__all__ = ["AsyncSessionDB", "SessionDB", "__version__"]
 
 try:
     __version__ = version("state-ledger")
 except PackageNotFoundError:  # a source tree on sys.path without an install
     __version__ = "0+unknown"
+
+
+def __getattr__(name: str) -> Any:
+    # Loaded when asked for: the pages and most commands only read.
+    if name in ("AsyncSessionDB", "SessionDB"):
+        from state_ledger import session_db
+
+        return getattr(session_db, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -18,6 +18,7 @@ import click
 
 from state_ledger import __version__, access
 from state_ledger.errors import StoreAccessError
+from state_ledger.migrate_command import migrate
 from state_ledger.stores import cache_folder, find_stores
 
 PORT = 8001
@@ -107,6 +108,9 @@ def demo(path: Path, seed: int, sessions: int, days: int, messages_per_session: 
     except OSError as error:
         raise click.ClickException(f"{path} could not be written: {error.strerror}.") from error
     click.echo(f"{made.path}: {made.sessions:,} sessions, {made.messages:,} messages, {made.bytes:,} bytes.")
+
+
+main.add_command(migrate)
 
 
 def split_arguments(arguments: Sequence[str]) -> Arguments:

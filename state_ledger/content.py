@@ -9,8 +9,12 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
+
+from state_ledger.surrogates import scrub
 
 PREFIX = "\x00json:"
 """What structured content begins with."""
@@ -58,11 +62,60 @@ def decode(value: object) -> Decoded:
     return Decoded("\n\n".join(filter(None, map(_part_text, parts))), [_as_part(p) for p in parts], problem)
 
 
-def encode(value: object) -> str | None:
-    """What is stored for a message's content: text as it is, a list or dict behind the prefix."""
+def encode(value: object) -> str | int | float | bytes | None:
+    """What is stored for a message's content.
+
+    Text, bytes and numbers as they are (SQLite makes text of numbers), anything else as JSON behind
+    the prefix, and as `str(value)` if JSON cannot say it. Lone surrogates, which no UTF-8 file can
+    hold, become U+FFFD at any depth.
+    """
     if value is None or isinstance(value, str):
-        return value
-    return PREFIX + json.dumps(value)
+        return value if value is None else scrub(value)
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value)
+    if isinstance(value, (int, float)):
+        # SQLite has no integers beyond 64 bits and would make NULL of a NaN.
+        fits = -(2**63) <= value < 2**63 if isinstance(value, int) else math.isfinite(value)
+        return value if fits else str(value)
+    try:
+        return PREFIX + json_text(value)
+    except (TypeError, ValueError):
+        return scrub(str(value))
+
+
+def restore(stored: object) -> Any:
+    """A message's content as it was given to `encode`: the opposite of `decode`, which is for reading.
+
+    Text behind the prefix that is not JSON comes back as it is stored, prefix and all, so that
+    writing it again stores the same bytes.
+    """
+    if isinstance(stored, str) and stored.startswith(PREFIX):
+        try:
+            return json.loads(stored[len(PREFIX) :])
+        except (ValueError, RecursionError):
+            return stored
+    return stored
+
+
+def json_text(value: object, default: Callable[[Any], Any] | None = None) -> str:
+    """JSON in the form in which stores hold it, without lone surrogates at any depth.
+
+    Raises TypeError or ValueError for what JSON cannot say, unless `default` makes something of it.
+    """
+    text = json.dumps(value, default=default)
+    if "\\ud" in text:  # a surrogate, most often one of a pair
+        text = json.dumps(_scrub_all(json.loads(text)))
+    return text
+
+
+def _scrub_all(value: Any) -> Any:
+    if isinstance(value, str):
+        return scrub(value)
+    if isinstance(value, list):
+        return [_scrub_all(item) for item in value]
+    if isinstance(value, dict):
+        return {scrub(key): _scrub_all(item) for key, item in value.items()}
+    return value
 
 
 def _as_part(part: object) -> Part:

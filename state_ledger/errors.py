@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+
+from state_ledger.sqlite import sqlite3
 
 
 class StateLedgerError(Exception):
@@ -65,3 +68,76 @@ class ParameterError(StateLedgerError):
         self.name = name
         self.value = value
         self.why = why
+
+
+class StoreBusyError(StateLedgerError, sqlite3.OperationalError):
+    """Another program kept the store locked for longer than a write waits; nothing was stored.
+
+    path: the store. waited_s: seconds spent on the attempt. holder: who has the lock, for instance
+    `process 4711 (python -m gateway)`, None where the system does not tell.
+    Also a `sqlite3.OperationalError`, which is what programs written for such stores catch.
+    """
+
+    def __init__(self, path: str | Path, waited_s: float, holder: str | None = None) -> None:
+        by = f" by {holder}" if holder else " by another program"
+        super().__init__(
+            f"{path} is locked{by}, and stayed so for {waited_s:.1f} s: nothing was stored. "
+            "Try again, or end that program if it hangs."
+        )
+        self.path = Path(path)
+        self.waited_s = waited_s
+        self.holder = holder
+
+
+class StoreFullError(StateLedgerError, sqlite3.OperationalError):
+    """There was no room for a write; nothing of it was stored, and what was there before is intact."""
+
+    def __init__(self, path: str | Path) -> None:
+        super().__init__(
+            f"There is no room left for {path}: this write was not stored. Free some space on its disk, "
+            "then write again."
+        )
+        self.path = Path(path)
+
+
+class SchemaTooNewError(StateLedgerError):
+    """A write to a store of a newer schema would need columns that it does not have (any more).
+
+    path: the store. version: its schema version. absent: the missing columns, `{table: (column, …)}`.
+    """
+
+    def __init__(self, path: str | Path, version: int, absent: Mapping[str, tuple[str, ...]]) -> None:
+        parts = [f"{table} ({', '.join(columns)})" if columns else table for table, columns in absent.items()]
+        super().__init__(
+            f"{path} has schema {version}, which is newer than this program knows, and lacks what a write "
+            f"needs: {'; '.join(parts)}. It can be read; update state-ledger to write to it."
+        )
+        self.path = Path(path)
+        self.version = version
+        self.absent = dict(absent)
+
+
+class CompressionSessionBusyError(StateLedgerError, RuntimeError):
+    """A session is being compressed by another process, so that nothing may be added to it now.
+
+    session_id: the session. holder: who compresses it.
+    """
+
+    def __init__(self, session_id: str, holder: str | None = None) -> None:
+        by = f" by {holder}" if holder else ""
+        super().__init__(f"Session {session_id} is being compressed{by}. Write again when that is done.")
+        self.session_id = session_id
+        self.holder = holder
+
+
+class CompressionSessionClosedError(StateLedgerError, RuntimeError):
+    """A session was ended by compression: the conversation goes on in its successor.
+
+    session_id: the closed session.
+    """
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(
+            f"Session {session_id} was closed by compression. Write to its successor (get_compression_tip)."
+        )
+        self.session_id = session_id

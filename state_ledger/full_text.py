@@ -3,6 +3,10 @@
 Source: store-format, section 1.6 (layout D). Two FTS5 tables index the raw text of three columns of
 `messages`: words of every message, and trigrams of all but tool results, whose volume would make
 that index bigger than the store.
+
+Trigrams see a text only up to its first NUL. SQLite's trigram tokenizer stops there up to 3.40 and
+reads on in later releases, so that structured content (it begins with a NUL) put in by one release
+and taken out by the other would damage the index; cut by us, all releases do the same.
 """
 
 from __future__ import annotations
@@ -21,12 +25,14 @@ class TextIndex:
     source: the table or view its text comes from; a view is made by us.
     tokenize: the tokenizer's name, None for FTS5's default (unicode61).
     without_role: the role whose messages stay out, None for all messages.
+    gate: what the names of its two marks in `state_meta` begin with, see `trigger_sql`.
     """
 
     name: str
     source: str
     tokenize: str | None = None
     without_role: str | None = None
+    gate: str = "fts_rebuild"
 
     @property
     def triggers(self) -> tuple[str, ...]:
@@ -37,6 +43,8 @@ class TextIndex:
 WORDS = TextIndex("messages_fts", "messages")
 TRIGRAMS = TextIndex("messages_fts_trigram", "messages_fts_trigram_src", "trigram", "tool")
 INDEXES = (WORDS, TRIGRAMS)
+CJK = TextIndex("messages_fts_cjk", "messages_fts_cjk_src", "cjk_unicode61", "tool", "fts_cjk_rebuild")
+"""Made only where its tokenizer, a loadable extension, is there: see `state_ledger.cjk`."""
 
 
 def create(connection: Connection) -> list[TextIndex]:
@@ -48,7 +56,7 @@ def create(connection: Connection) -> list[TextIndex]:
     made = []
     for index in INDEXES:
         if index.source != "messages":
-            if not _has_tokenizer(connection, index.tokenize):
+            if not has_tokenizer(connection, index.tokenize):
                 continue
             connection.execute(source_view_sql(index))
         connection.execute(table_sql(index))
@@ -74,10 +82,19 @@ def check(connection: Connection, index: TextIndex) -> None:
     connection.execute(f"INSERT INTO {index.name}({index.name}, rank) VALUES ('integrity-check', 1)")
 
 
+def add_rows(connection: Connection, index: TextIndex, after: int, up_to: int) -> None:
+    """Indexes the messages with after < id <= up_to, none of which may be in the index yet."""
+    columns = ", ".join(_INDEXED)
+    connection.execute(
+        f"INSERT INTO {index.name}(rowid, {columns}) SELECT id, {columns} FROM {index.source} WHERE id > ? AND id <= ?",
+        (after, up_to),
+    )
+
+
 def source_view_sql(index: TextIndex) -> str:
     """CREATE VIEW of the rows that an index leaves in."""
     return (
-        f"CREATE VIEW {index.source} AS\nSELECT id, role, {', '.join(_INDEXED)} FROM messages\n"
+        f"CREATE VIEW {index.source} AS\nSELECT id, role, {_aliased(index)} FROM messages\n"
         f"WHERE role <> '{index.without_role}'"
     )
 
@@ -100,20 +117,36 @@ def trigger_sql(index: TextIndex) -> tuple[str, str, str]:
     watched = [*_INDEXED, "role"] if index.without_role else list(_INDEXED)
     changed = " OR ".join(f"old.{column} IS NOT new.{column}" for column in watched)
     return (
-        f"CREATE TRIGGER {insert} AFTER INSERT ON messages\nWHEN {_indexed('new')}{_wanted('new', index)}\n"
+        f"CREATE TRIGGER {insert} AFTER INSERT ON messages\nWHEN {_indexed('new', index)}{_wanted('new', index)}\n"
         f"BEGIN\n    {_add(index)};\nEND",
-        f"CREATE TRIGGER {delete} AFTER DELETE ON messages\nWHEN {_indexed('old')}{_wanted('old', index)}\n"
+        f"CREATE TRIGGER {delete} AFTER DELETE ON messages\nWHEN {_indexed('old', index)}{_wanted('old', index)}\n"
         f"BEGIN\n    {_remove(index)};\nEND",
-        f"CREATE TRIGGER {update} AFTER UPDATE ON messages\nWHEN ({changed})\n  AND {_indexed('old')}\n"
+        f"CREATE TRIGGER {update} AFTER UPDATE OF {', '.join(watched)} ON messages\n"
+        f"WHEN ({changed})\n  AND {_indexed('old', index)}\n"
         f"BEGIN\n    {_remove(index)};\n    {_add(index)};\nEND",
     )
 
 
-def _indexed(row: str) -> str:
+def _indexed(row: str, index: TextIndex) -> str:
     def mark(key: str) -> str:
         return f"coalesce((SELECT CAST(value AS INTEGER) FROM state_meta WHERE key = '{key}'), -1)"
 
-    return f"({row}.id > {mark('fts_rebuild_high_water')}\n   OR {row}.id <= {mark('fts_rebuild_progress')})"
+    return f"({row}.id > {mark(f'{index.gate}_high_water')}\n   OR {row}.id <= {mark(f'{index.gate}_progress')})"
+
+
+def _seen(column: str, index: TextIndex) -> str:
+    """What an index sees of a column."""
+    if index.tokenize != "trigram":
+        return column
+    nul = f"instr({column}, char(0))"
+    return f"CASE WHEN {nul} THEN substr({column}, 1, {nul} - 1) ELSE {column} END"
+
+
+def _aliased(index: TextIndex) -> str:
+    return ", ".join(
+        column if seen == column else f"{seen} AS {column}"
+        for column, seen in ((column, _seen(column, index)) for column in _INDEXED)
+    )
 
 
 def _wanted(row: str, index: TextIndex) -> str:
@@ -122,21 +155,21 @@ def _wanted(row: str, index: TextIndex) -> str:
 
 def _add(index: TextIndex) -> str:
     condition = f" WHERE new.role <> '{index.without_role}'" if index.without_role else ""
-    values = ", ".join(f"new.{column}" for column in _INDEXED)
+    values = ", ".join(_seen(f"new.{column}", index) for column in _INDEXED)
     return f"INSERT INTO {index.name}(rowid, {', '.join(_INDEXED)}) SELECT new.id, {values}{condition}"
 
 
 def _remove(index: TextIndex) -> str:
     # External content: FTS5 cannot look the old words up, they have to be handed to it.
     condition = f" WHERE old.role <> '{index.without_role}'" if index.without_role else ""
-    values = ", ".join(f"old.{column}" for column in _INDEXED)
+    values = ", ".join(_seen(f"old.{column}", index) for column in _INDEXED)
     return (
         f"INSERT INTO {index.name}({index.name}, rowid, {', '.join(_INDEXED)}) "
         f"SELECT 'delete', old.id, {values}{condition}"
     )
 
 
-def _has_tokenizer(connection: Connection, name: str | None) -> bool:
+def has_tokenizer(connection: Connection, name: str | None) -> bool:
     """Whether an FTS5 table with this tokenizer can be made; tried, as SQLite keeps no list of them."""
     try:
         connection.execute(f"CREATE VIRTUAL TABLE temp.tokenizer_trial USING fts5(text, tokenize='{name}')")

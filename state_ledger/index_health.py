@@ -10,8 +10,13 @@ from state_ledger.full_text import WORDS
 from state_ledger.sqlite import Connection, sqlite3
 
 
-def why_unusable(connection: Connection, index: str | None, content_table: str) -> str | None:
+def why_unusable(
+    connection: Connection, index: str | None, content_table: str, *, when_half_built: bool = False
+) -> str | None:
     """A sentence on why `index` cannot answer for the rows of `content_table`; None if it can.
+
+    when_half_built: whether an index that is being rebuilt will do: the caller then looks through
+    the rows between the marks (`rows_waiting`) by itself.
 
     `SELECT count(*)` on an index is no proof of health: with external content it counts the content,
     also when the index is empty. What is in an index stands in its `_docsize` table.
@@ -24,8 +29,8 @@ def why_unusable(connection: Connection, index: str | None, content_table: str) 
         return f"The search index {index} cannot be used here ({error})."
     if _has_rows(connection, content_table) and not _has_rows(connection, f"{index}_docsize"):
         return f"The search index {index} is empty although there are rows in {content_table}."
-    waiting = _rows_waiting(connection) if content_table == "messages" else None
-    if waiting is not None:
+    waiting = rows_waiting(connection) if content_table == "messages" else None
+    if waiting is not None and not when_half_built:
         return (
             f"The search index {index} is being rebuilt: messages {waiting[0] + 1} to {waiting[1]} "
             "are not in it yet."
@@ -66,19 +71,22 @@ def _has_rows(connection: Connection, table: str) -> bool:
     return found is not None
 
 
-def _rows_waiting(connection: Connection) -> tuple[int, int] | None:
-    """Message ids (after, up to) that a rebuild has yet to index: store format, section 1.6, "Gate"."""
+def rows_waiting(connection: Connection, family: str = "fts") -> tuple[int, int] | None:
+    """Message ids (after, up to) that a rebuild has yet to index: store format, section 1.6, "Gate".
+
+    family: `fts` for the word and trigram indexes, `fts_cjk` for the one that has marks of its own.
+    """
+    progress, high_water = f"{family}_rebuild_progress", f"{family}_rebuild_high_water"
     try:
         marks = {
             key: int(value)
             for key, value in connection.execute(
-                "SELECT key, value FROM main.state_meta "
-                "WHERE key IN ('fts_rebuild_progress', 'fts_rebuild_high_water')"
+                "SELECT key, value FROM main.state_meta WHERE key IN (?, ?)", (progress, high_water)
             )
         }
     except (sqlite3.DatabaseError, TypeError, ValueError):
         return None
-    done, goal = marks.get("fts_rebuild_progress", -1), marks.get("fts_rebuild_high_water", -1)
+    done, goal = marks.get(progress, -1), marks.get(high_water, -1)
     return (max(done, 0), goal) if goal > done else None
 
 

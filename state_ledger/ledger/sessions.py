@@ -36,12 +36,12 @@ def _kinds(shape: Shape) -> str:
     parent = "nullif(s.parent_session_id, '')"
     rival = (
         "EXISTS (SELECT 1 FROM main.sessions AS o WHERE o.parent_session_id = s.parent_session_id"
-        f" AND o.rowid <> s.rowid AND {_may_continue(shape, 'o')} AND {_claim(shape, 'o')} > {_claim(shape, 's')})"
+        f" AND o.rowid <> s.rowid AND {may_continue(shape, 'o')} AND {_claim(shape, 'o')} > {_claim(shape, 's')})"
     )
     other = _marked(shape, "s")
     kind = (
         f"CASE WHEN {parent} IS NULL THEN 'root' WHEN p.id IS NOT NULL AND p.rowid <> s.rowid"
-        f" AND {_may_continue(shape, 's')} THEN CASE WHEN {rival} THEN 'other' ELSE 'continuation' END"
+        f" AND {may_continue(shape, 's')} THEN CASE WHEN {rival} THEN 'other' ELSE 'continuation' END"
         f" ELSE {other} END"
     )
     return (
@@ -64,7 +64,7 @@ def _delegate_of_parent(shape: Shape, alias: str) -> str:
     )
 
 
-def _may_continue(shape: Shape, alias: str) -> str:
+def may_continue(shape: Shape, alias: str) -> str:
     """The parent ended with `compression`; not its delegate, not its branch, not a tool's session.
 
     A delegate's or a branch's own continuation carries the marker of its grandparent and counts.
@@ -80,16 +80,22 @@ def _ended(shape: Shape, reason: str) -> str:
     return f"coalesce({column(shape, 'sessions', 'end_reason', 'p')} = {literal(reason)}, 0)"
 
 
-def _claim(shape: Shape, alias: str) -> str:
-    """What decides between several children that could continue one parent: the greater claim does."""
+def claim_terms(shape: Shape, alias: str) -> tuple[str, ...]:
+    """What decides between several children that could continue one parent: the greatest terms do, in order."""
     # Only compared with each other, hence as stored.
     newest = f"(SELECT max(m.timestamp) FROM main.messages AS m WHERE m.session_id = {alias}.id)"
     ended = column(shape, "sessions", "end_reason", alias)
     live = column(shape, "sessions", "ended_at", alias)
     return (
-        f"(CASE WHEN {ended} = 'compression' THEN 2 WHEN {live} IS NULL THEN 1 ELSE 0 END,"
-        f" coalesce({newest}, 0), coalesce({alias}.started_at, 0), {alias}.id)"
+        f"CASE WHEN {ended} = 'compression' THEN 2 WHEN {live} IS NULL THEN 1 ELSE 0 END",
+        f"coalesce({newest}, 0)",
+        f"coalesce({alias}.started_at, 0)",
+        f"{alias}.id",
     )
+
+
+def _claim(shape: Shape, alias: str) -> str:
+    return f"({', '.join(claim_terms(shape, alias))})"
 
 
 def _marked(shape: Shape, alias: str) -> str:

@@ -1,0 +1,299 @@
+"""Cleaning up: what would be pruned and what not and why, pruning, archiving, and doing so by the clock.
+
+Source: session-db, section 10. Only ended sessions are pruned. A session that a crash left open never
+ends, so a plan names what it leaves alone: a clean-up that says 0 beside a full store looks healthy.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from state_ledger import conversations, deletion, meta
+from state_ledger.ledger.columns import column
+from state_ledger.prune_selection import DAY_S, last_active, select
+from state_ledger.sqlite import Connection, Row
+from state_ledger.writer import Writer
+
+_LAST_PRUNE, _LAST_ARCHIVE = "last_auto_prune", "last_auto_archive"
+
+REASONS = {
+    "never_ended": "never ended",
+    "pinned": "pinned",
+    "in_use": "part of a conversation still in use",
+    "archived": "archived",
+}
+"""Why a session that is old enough stays, in words for the user."""
+
+
+@dataclass(frozen=True)
+class PrunePlan:
+    """What a prune with some filters would do now.
+
+    delete: ids of the sessions that would go, oldest start first. stay: ids of those that meet age
+    and filters and would stay all the same, by reason (the keys of `REASONS`); the first reason that
+    holds counts. messages: how many messages would go. oldest and newest: when the oldest and the
+    newest session to go were last active, epoch seconds. orphaned: ids of sessions that stay and
+    would lose their parent.
+    """
+
+    delete: tuple[str, ...]
+    stay: dict[str, tuple[str, ...]]
+    messages: int
+    oldest: float | None
+    newest: float | None
+    orphaned: tuple[str, ...]
+
+    @property
+    def sentence(self) -> str:
+        """The plan for a person."""
+        said = f"{_counted(len(self.delete), 'session')} with {_counted(self.messages, 'message')} would be deleted"
+        if self.oldest is not None and self.newest is not None:
+            said += f", last active from {_day(self.oldest)} to {_day(self.newest)}"
+        kept = [f"{len(ids):,} {REASONS[reason]}" for reason, ids in self.stay.items() if ids]
+        said += f"; {', '.join(kept)} would stay." if kept else "."
+        if self.orphaned:
+            said += f" {_counted(len(self.orphaned), 'session')} would lose the parent."
+        return said
+
+
+def plan_prune(
+    writer: Writer, /, older_than_days: float | None = 90, source: str | None = None, **filters: Any
+) -> PrunePlan:
+    """What `prune_sessions` with the same arguments would delete, what it would leave, and why. Reads only.
+
+    Raises TypeError for an unknown filter.
+    """
+    with writer.lock:
+        chosen = _choose(writer, older_than_days, source, filters)
+        delete = chosen.delete
+        return PrunePlan(
+            tuple(delete),
+            {reason: tuple(ids) for reason, ids in chosen.stay.items()},
+            _sum_of(writer, delete, "SELECT count(*) FROM messages WHERE session_id IN ({})"),
+            min(chosen.activity, default=None),
+            max(chosen.activity, default=None),
+            tuple(sorted(_children_that_stay(writer, delete))),
+        )
+
+
+def list_prune_candidates(
+    writer: Writer, /, older_than_days: float | None = None, source: str | None = None, **filters: Any
+) -> list[dict[str, Any]]:
+    """The sessions that `prune_sessions` with the same arguments would delete, oldest first.
+
+    Each has id, source, title, model, started_at, ended_at, message_count, archived, last_active.
+    """
+    rows = _choose(writer, older_than_days, source, filters).rows
+    return [{key: row[key] for key in row.keys() if key != "is_pinned"} for row in rows]  # noqa: SIM118
+
+
+def prune_sessions(
+    writer: Writer,
+    /,
+    older_than_days: float | None = 90,
+    source: str | None = None,
+    sessions_dir: Path | str | None = None,
+    **filters: Any,
+) -> int:
+    """Deletes ended sessions without activity for some days, in one transaction; returns their number.
+
+    older_than_days: days since the newest message (the start, where there is none); None for any age.
+    Pinned sessions stay, and earlier segments of a conversation that is still in use. Children of a
+    deleted session become roots. sessions_dir: a folder whose transcript files go too. Filters, all
+    of which must hold: started_before, started_after, last_active_before, last_active_after (epoch
+    seconds; the "before" ones take the place of older_than_days), title_like, model_like, branch_like
+    (parts, either case), end_reason, user_id, chat_id, chat_type, provider, cwd_prefix, min_ and
+    max_messages, _tokens, _cost, _tool_calls, archived (True, False).
+    Raises TypeError for an unknown filter.
+    """
+
+    def work(connection: Connection) -> list[str]:
+        ids = _choose(writer, older_than_days, source, filters).delete
+        deletion.remove(connection, writer.shape, ids)
+        return ids
+
+    deleted = writer.write(work)
+    deletion.remove_files(writer, sessions_dir, deleted)
+    return len(deleted)
+
+
+def archive_sessions(
+    writer: Writer, /, older_than_days: float | None = None, source: str | None = None, **filters: Any
+) -> int:
+    """Archives what `prune_sessions` with the same arguments would delete, with all segments of each
+    conversation; returns the number of sessions chosen. Archived ones are left out unless asked for."""
+    filters.setdefault("archived", False)
+
+    def work(connection: Connection) -> int:
+        return _archive(writer, _choose(writer, older_than_days, source, filters).delete)
+
+    return writer.write(work)
+
+
+def archive_stale_sessions(writer: Writer, idle_days: float | None, *, exclude_pinned: bool = True) -> int:
+    """Archives conversations without activity for some days, open ones too; returns their number.
+
+    The last segment decides for a conversation. idle_days: None or below 0 archives nothing.
+    """
+    if idle_days is None or idle_days < 0:
+        return 0
+
+    def work(connection: Connection) -> int:
+        shape = writer.shape
+        pinned = f"AND coalesce({column(shape, 'sessions', 'pinned', 's')}, 0) = 0" if exclude_pinned else ""
+        rows = connection.execute(
+            f"SELECT s.id FROM sessions AS s WHERE {last_active(shape)} < ? {pinned}"
+            f" AND coalesce({column(shape, 'sessions', 'archived', 's')}, 0) = 0"
+            " AND s.end_reason IS NOT 'compression' ORDER BY s.started_at",
+            (time.time() - idle_days * DAY_S,),
+        ).fetchall()
+        return _archive(writer, [row[0] for row in rows])
+
+    return writer.write(work)
+
+
+def maybe_auto_prune_and_vacuum(
+    writer: Writer,
+    retention_days: float = 90,
+    min_interval_hours: float = 24,
+    vacuum: bool = True,
+    sessions_dir: Path | str | None = None,
+) -> dict[str, Any]:
+    """Prunes unless that was done within the interval; rewrites the file if anything was deleted.
+
+    Returns `{"skipped", "pruned", "vacuumed"}`, with "error" (a sentence) if something went wrong:
+    it raises nothing, as it runs beside other work.
+    """
+    result: dict[str, Any] = {"skipped": False, "pruned": 0, "vacuumed": False}
+    try:
+        if _done_lately(writer, _LAST_PRUNE, min_interval_hours):
+            return {**result, "skipped": True}
+        result["pruned"] = prune_sessions(writer, retention_days, sessions_dir=sessions_dir)
+        meta.set_meta(writer, _LAST_PRUNE, str(time.time()))
+        if vacuum and result["pruned"]:
+            meta.vacuum(writer)
+            result["vacuumed"] = True
+    except Exception as error:
+        result["error"] = str(error)
+    return result
+
+
+def maybe_auto_archive(
+    writer: Writer, idle_days: float = 3, min_interval_hours: float = 24, exclude_pinned: bool = True
+) -> dict[str, Any]:
+    """Archives what is stale unless that was done within the interval.
+
+    Returns `{"skipped", "archived"}`, with "error" (a sentence) if something went wrong; raises nothing.
+    """
+    result: dict[str, Any] = {"skipped": False, "archived": 0}
+    try:
+        if _done_lately(writer, _LAST_ARCHIVE, min_interval_hours):
+            return {**result, "skipped": True}
+        result["archived"] = archive_stale_sessions(writer, idle_days, exclude_pinned=exclude_pinned)
+        meta.set_meta(writer, _LAST_ARCHIVE, str(time.time()))
+    except Exception as error:
+        result["error"] = str(error)
+    return result
+
+
+@dataclass(frozen=True)
+class _Choice:
+    rows: list[Row]
+    stay: dict[str, list[str]]
+
+    @property
+    def delete(self) -> list[str]:
+        return [row["id"] for row in self.rows]
+
+    @property
+    def activity(self) -> list[float]:
+        return [row["last_active"] for row in self.rows if isinstance(row["last_active"], (int, float))]
+
+
+def _choose(writer: Writer, older_than_days: float | None, source: str | None, filters: dict[str, Any]) -> _Choice:
+    """The rows that a prune deletes, and the others that meet age and filters, by reason."""
+    shape = writer.shape
+    asked_archived = filters.get("archived") is False
+    selection = select(shape, older_than_days, source, {**filters, "archived": None} if asked_archived else filters)
+
+    def named(name: str) -> str:
+        return f"{column(shape, 'sessions', name, 's')} AS {name}"
+
+    with writer.lock:
+        found = writer.rows(
+            f"SELECT s.id, s.source, {named('title')}, {named('model')}, s.started_at, s.ended_at,"
+            f" {named('message_count')}, coalesce({column(shape, 'sessions', 'archived', 's')}, 0) AS archived,"
+            f" {last_active(shape)} AS last_active,"
+            f" coalesce({column(shape, 'sessions', 'pinned', 's')}, 0) AS is_pinned"
+            f" FROM sessions AS s WHERE {selection.condition} ORDER BY s.started_at, s.id",
+            selection.parameters,
+        )
+        used = _in_use(writer, selection.idle_since) if found else set()
+    stay: dict[str, list[str]] = {reason: [] for reason in REASONS}
+    gone = []
+    for row in found:
+        if row["ended_at"] is None:
+            stay["never_ended"].append(row["id"])
+        elif row["is_pinned"]:
+            stay["pinned"].append(row["id"])
+        elif row["id"] in used:
+            stay["in_use"].append(row["id"])
+        elif asked_archived and row["archived"]:
+            stay["archived"].append(row["id"])
+        else:
+            gone.append(row)
+    return _Choice(gone, stay)
+
+
+def _in_use(writer: Writer, idle_since: float | None) -> set[str]:
+    """Sessions that a session in use continues, at any depth: one not ended, or active since then."""
+    continues = conversations.continued_sessions(writer)
+    if not continues:
+        return set()
+    late = "0" if idle_since is None else f"{last_active(writer.shape)} >= ?"
+    rows = writer.rows(
+        f"SELECT s.id FROM sessions AS s WHERE s.parent_session_id IS NOT NULL AND (s.ended_at IS NULL OR {late})",
+        () if idle_since is None else (idle_since,),
+    )
+    used: set[str] = set()
+    for row in rows:
+        before = continues.get(row[0])
+        while before is not None and before not in used:
+            used.add(before)
+            before = continues.get(before)
+    return used
+
+
+def _children_that_stay(writer: Writer, deleted: Sequence[str]) -> set[str]:
+    gone = set(deleted)
+    links = writer.rows("SELECT id, parent_session_id FROM sessions WHERE parent_session_id IS NOT NULL")
+    return {row[0] for row in links if row[1] in gone and row[0] not in gone}
+
+
+def _sum_of(writer: Writer, ids: Sequence[str], sql: str, batch: int = 500) -> int:
+    parts = (ids[at : at + batch] for at in range(0, len(ids), batch))
+    return sum(int(writer.value(sql.format(", ".join("?" * len(part))), part)) for part in parts)
+
+
+def _archive(writer: Writer, ids: Iterable[str]) -> int:
+    return sum(conversations.set_session_archived(writer, id, True) for id in ids)
+
+
+def _done_lately(writer: Writer, key: str, hours: float) -> bool:
+    try:
+        last = float(meta.get_meta(writer, key) or 0)
+    except ValueError:
+        return False
+    return 0 <= time.time() - last < hours * 3600
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _day(moment: float) -> str:
+    return time.strftime("%Y-%m-%d", time.gmtime(moment))

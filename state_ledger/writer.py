@@ -1,0 +1,223 @@
+"""One handle on a store: a connection, a lock, and one way to write.
+
+Source: design, "Writing"; store-format, section 4. Every write is one `BEGIN IMMEDIATE … COMMIT`: it
+is stored as a whole, or an exception says that it was not.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+from state_ledger import checkpoints, cjk, migrate, opening
+from state_ledger.contention import Patience, is_busy, patiently, result_code
+from state_ledger.errors import SchemaTooNewError, StoreAccessError, StoreFullError
+from state_ledger.schema import SCHEMA_VERSION, TABLES
+from state_ledger.shape import Shape
+from state_ledger.sqlite import Connection, Row, sqlite3
+
+T = TypeVar("T")
+
+_FULL = 13  # SQLITE_FULL
+
+
+class Writer:
+    """A store that is open to write, or only to read. Threads may share it.
+
+    path: the file. read_only: whether writes are refused. connection: in autocommit mode, rows are
+    `sqlite3.Row`, text that is not UTF-8 comes with replacement characters. lock: held for every
+    statement; hold it to run several reads that belong together.
+    """
+
+    def __init__(self, path: Path | str | None = None, read_only: bool = False) -> None:
+        """Opens a store, made new (schema 23) where there is none, and brings an old one up to date.
+
+        path: by default `$HERMES_HOME/state.db`, else `~/.hermes/state.db`. read_only: changes
+        nothing, not even the schema; the file has to exist.
+        Raises StoreAccessError for what is no store or may not be opened, the file untouched;
+        StoreBusyError if another program keeps it locked.
+        """
+        self.path = opening.default_path() if path is None else Path(path).expanduser()
+        self.read_only = read_only
+        self.lock = threading.RLock()
+        self._writing = False
+        self._closed = False
+        self._checkpoints = checkpoints.Checkpoints(self.path)
+        self._files: dict[str, int] = {}
+        opened = opening.open_to_read if read_only else opening.open_to_write
+        self.connection: Connection = opened(self.path)
+        try:
+            patiently(self.path, self.renew_shape)
+            if read_only:
+                cjk.load(self.connection)
+            else:
+                self._note_files()
+                patiently(self.path, lambda: migrate.on_open(self))
+            patiently(self.path, self.renew_shape)
+        except BaseException:
+            self.connection.close()
+            raise
+
+    @property
+    def shape(self) -> Shape:
+        """What the file really has."""
+        return self._shape
+
+    @property
+    def too_new(self) -> bool:
+        """Whether the file has a newer schema than this program knows: nothing of it is altered then."""
+        version = self._shape.version
+        return version is not None and version > SCHEMA_VERSION
+
+    def renew_shape(self) -> Shape:
+        """Looks at the file again, after its tables were changed; returns the new shape."""
+        with self.lock:
+            self._schema_cookie = self._read_cookie()
+            self._shape = Shape.read(self.connection)
+            self._absent = _absent_columns(self.connection) if self.too_new else {}
+            return self._shape
+
+    def write(self, work: Callable[[Connection], T]) -> T:
+        """Runs `work(connection)` in one transaction and returns what it returns.
+
+        Whatever `work` raises undoes the transaction and comes out here. While another program has
+        the lock, `work` is tried again (so it may run more than once), for about 16 seconds in all.
+        Within `work`, a further `write` belongs to the same transaction.
+        Raises StoreBusyError when patience runs out, StoreFullError when the disk is full,
+        SchemaTooNewError for a store of a newer schema that lacks a column, StoreAccessError if the
+        store is open to read only or its file was replaced.
+        """
+        patience = Patience(self.path)
+        while True:
+            with self.lock:
+                if self._writing:
+                    return work(self.connection)
+                try:
+                    result = self._transact(work, patience)
+                    break
+                except sqlite3.OperationalError as error:
+                    if result_code(error) == _FULL:
+                        raise StoreFullError(self.path) from error
+                    if not is_busy(error):
+                        raise
+                    obstacle = error
+            patience.pause(obstacle)  # without the lock: other threads may read meanwhile
+        self._checkpoints.count()
+        return result
+
+    def alone(self, sql: str) -> None:
+        """Runs one statement that no transaction may hold, such as VACUUM; waits for the lock like a write."""
+
+        def attempt() -> None:
+            with self.lock:
+                self.connection.execute(sql).fetchall()
+
+        try:
+            patiently(self.path, attempt)
+        except sqlite3.OperationalError as error:
+            if result_code(error) == _FULL:
+                raise StoreFullError(self.path) from error
+            raise
+
+    def rows(self, sql: str, parameters: Sequence[object] | Mapping[str, object] = ()) -> list[Row]:
+        """All rows of a query. Raises StoreBusyError if the store stays locked, else sqlite3.Error."""
+
+        def attempt() -> list[Row]:
+            with self.lock:
+                return self.connection.execute(sql, parameters).fetchall()
+
+        return patiently(self.path, attempt)
+
+    def row(self, sql: str, parameters: Sequence[object] | Mapping[str, object] = ()) -> Row | None:
+        """The first row of a query, None if it has none."""
+        found = self.rows(sql, parameters)
+        return found[0] if found else None
+
+    def value(self, sql: str, parameters: Sequence[object] | Mapping[str, object] = ()) -> Any:
+        """The first column of the first row of a query, None if it has no row."""
+        found = self.row(sql, parameters)
+        return None if found is None else found[0]
+
+    def close(self) -> None:
+        """Empties the write-ahead log as far as nobody is in the way, and closes; again does nothing."""
+        with self.lock:
+            if self._closed:
+                return
+            self._closed = True
+            self._checkpoints.wait()
+            if not self.read_only and checkpoints.wal_bytes(self.path):
+                with suppress(sqlite3.Error):
+                    checkpoints.truncate(self.connection)
+            self.connection.close()
+
+    def _transact(self, work: Callable[[Connection], T], patience: Patience) -> T:
+        if self.read_only:
+            raise StoreAccessError(
+                self.path, f"{self.path} is open to read only.", "Open it with read_only=False to write."
+            )
+        self.connection.execute("BEGIN IMMEDIATE")
+        self._writing = True
+        try:
+            self._check_files()
+            self._check_schema()
+            result = work(self.connection)
+            self._commit(patience)
+            return result
+        except BaseException:
+            # SQLite undoes by itself what a full disk interrupts.
+            if self.connection.in_transaction:
+                self.connection.execute("ROLLBACK")
+            raise
+        finally:
+            self._writing = False
+
+    def _commit(self, patience: Patience) -> None:
+        """Commits; without a write-ahead log that has to wait for readers, with the work still done."""
+        while self.connection.in_transaction:
+            try:
+                self.connection.execute("COMMIT")
+            except sqlite3.OperationalError as error:
+                patience.pause(error)
+
+    def _check_schema(self) -> None:
+        """Other programs change the schema too, also while we have the store open."""
+        if self._read_cookie() != self._schema_cookie:
+            self.renew_shape()
+        if self._absent:
+            raise SchemaTooNewError(self.path, self._shape.version or 0, self._absent)
+
+    def _read_cookie(self) -> int:
+        return int(self.connection.execute("PRAGMA main.schema_version").fetchone()[0])
+
+    def _note_files(self) -> None:
+        for suffix in ("", "-wal"):
+            with suppress(OSError):
+                self._files.setdefault(suffix, Path(f"{self.path}{suffix}").stat().st_ino)
+
+    def _check_files(self) -> None:
+        """What we have open must be what has the name, or we would write where nobody will read."""
+        for suffix, inode in self._files.items():
+            try:
+                same = Path(f"{self.path}{suffix}").stat().st_ino == inode
+            except OSError:
+                same = False
+            if not same:
+                raise StoreAccessError(
+                    self.path,
+                    f"{self.path}{suffix} was removed or replaced while it was open: nothing is written to it.",
+                    "Restart this program, and do not move or restore a store that is in use.",
+                )
+
+
+def _absent_columns(connection: Connection) -> dict[str, tuple[str, ...]]:
+    """Columns that schema 23 declares and the file lacks; an empty tuple for a whole table."""
+    absent = {}
+    for table, columns in TABLES.items():
+        live = {row[1] for row in connection.execute(f"PRAGMA main.table_info({table})")}
+        missing = tuple(column.name for column in columns if column.name not in live)
+        if missing:
+            absent[table] = missing if live else ()
+    return absent

@@ -1,0 +1,458 @@
+"""Cleaning up: what is pruned, archived and deleted, what stays, and what the user is told."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from state_ledger import deletion, full_text, meta, retention
+from state_ledger.search import search_messages
+from state_ledger.writer import Writer
+
+DAY = 86_400.0
+NOW = time.time()
+
+
+def ago(days: float) -> float:
+    return NOW - days * DAY
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> Iterator[Writer]:
+    opened = Writer(tmp_path / "state.db")
+    yield opened
+    opened.close()
+
+
+def add(writer: Writer, id: str, *texts: str, at: float | None = None, **columns: Any) -> None:
+    """A session with messages, all at one time (by default its start)."""
+    row = {"id": id, "source": "cli", "started_at": ago(200), **columns}
+    row["message_count"] = columns.get("message_count", len(texts))
+    marks = ", ".join("?" * len(row))
+    writer.connection.execute(f"INSERT INTO sessions({', '.join(row)}) VALUES ({marks})", list(row.values()))
+    for text in texts:
+        writer.connection.execute(
+            "INSERT INTO messages(session_id, role, content, timestamp) VALUES (?, 'user', ?, ?)",
+            (id, text, row["started_at"] if at is None else at),
+        )
+
+
+def ended(days: float, reason: str = "exit") -> dict[str, Any]:
+    return {"ended_at": ago(days), "end_reason": reason}
+
+
+def sessions(writer: Writer) -> dict[str, str | None]:
+    return {row[0]: row[1] for row in writer.rows("SELECT id, parent_session_id FROM sessions ORDER BY id")}
+
+
+def assert_clean(writer: Writer) -> None:
+    """Nothing refers to what is gone, and the indexes hold exactly the messages."""
+    assert writer.rows("PRAGMA foreign_key_check") == []
+    for table in ("messages", "session_model_usage"):
+        assert writer.value(f"SELECT count(*) FROM {table} WHERE session_id NOT IN (SELECT id FROM sessions)") == 0
+    for index in full_text.INDEXES:
+        full_text.check(writer.connection, index)
+
+
+@pytest.fixture
+def household(writer: Writer) -> Writer:
+    """One session of every kind a clean-up has to tell apart."""
+    add(writer, "left_open", "waiting", at=ago(395), started_at=ago(396), source="telegram")
+    add(writer, "used_lately", "fresh", at=ago(1), **ended(1))
+    add(writer, "finished", "concluded", at=ago(199), **ended(199))
+    add(writer, "keepsake", "treasure", at=ago(199), pinned=1, **ended(199))
+    add(writer, "segment", "chapter", at=ago(150), **ended(150, "compression"))
+    add(writer, "sequel", "continuing", at=ago(1), started_at=ago(150), parent_session_id="segment")
+    add(writer, "nightly", "done", started_at=ago(2), source="cron", **ended(2, "done"))
+    add(writer, "silent", **ended(200))
+    return writer
+
+
+def test_only_ended_idle_and_unpinned_sessions_are_pruned(household: Writer) -> None:
+    before = set(sessions(household))
+    plan = retention.plan_prune(household)
+    assert set(sessions(household)) == before, "a plan deletes nothing"
+    assert retention.prune_sessions(household) == 2
+    assert before - set(sessions(household)) == {"finished", "silent"} == set(plan.delete)
+    assert search_messages(household, "concluded") == []
+    assert [row["session_id"] for row in search_messages(household, "continuing")] == ["sequel"]
+    assert sessions(household)["sequel"] == "segment"
+    assert_clean(household)
+
+
+def test_a_plan_says_what_stays_and_why(household: Writer) -> None:
+    plan = retention.plan_prune(household, 90)
+    assert plan.stay == {"never_ended": ("left_open",), "pinned": ("keepsake",), "in_use": ("segment",), "archived": ()}
+    assert (plan.messages, plan.orphaned) == (1, ())
+    assert (plan.oldest, plan.newest) == (pytest.approx(ago(200)), pytest.approx(ago(199)))
+    assert plan.sentence == (
+        f"2 sessions with 1 message would be deleted, last active from {day(200)} to {day(199)}; 1 never ended, "
+        "1 pinned, 1 part of a conversation still in use would stay."
+    )
+    assert retention.plan_prune(household, 10_000).sentence == "0 sessions with 0 messages would be deleted."
+
+
+def day(days: float) -> str:
+    return time.strftime("%Y-%m-%d", time.gmtime(ago(days)))
+
+
+def test_a_read_only_handle_plans(household: Writer) -> None:
+    reader = Writer(household.path, read_only=True)
+    try:
+        assert retention.plan_prune(reader) == retention.plan_prune(household)
+    finally:
+        reader.close()
+
+
+def test_any_age_of_one_source(household: Writer) -> None:
+    plan = retention.plan_prune(household, None, "cron")
+    assert plan.delete == ("nightly",)
+    assert retention.prune_sessions(household, None, source="cron") == 1
+    assert "nightly" not in sessions(household)
+
+
+def test_candidates_are_what_is_pruned_oldest_first(household: Writer) -> None:
+    rows = retention.list_prune_candidates(household, 90)
+    assert [row["id"] for row in rows] == ["finished", "silent"]
+    assert list(rows[0]) == [
+        "id", "source", "title", "model", "started_at", "ended_at", "message_count", "archived", "last_active",
+    ]  # fmt: skip
+    assert rows[0]["last_active"] == pytest.approx(ago(199))
+
+
+def test_a_conversation_goes_as_a_whole_once_none_of_it_is_in_use(writer: Writer) -> None:
+    add(writer, "first", "one", **ended(150, "compression"))
+    add(writer, "second", "two", parent_session_id="first", started_at=ago(150), **ended(149, "compression"))
+    add(writer, "third", "three", parent_session_id="second", started_at=ago(149), **ended(140))
+    assert retention.prune_sessions(writer, 100) == 3
+    assert sessions(writer) == {}
+
+
+def test_a_later_segment_in_use_keeps_all_earlier_ones(writer: Writer) -> None:
+    add(writer, "first", "one", **ended(150, "compression"))
+    add(writer, "second", "two", parent_session_id="first", started_at=ago(150), **ended(149, "compression"))
+    add(writer, "third", "three", parent_session_id="second", started_at=ago(149), at=ago(1), **ended(1))
+    assert retention.plan_prune(writer, 100).stay["in_use"] == ("first", "second")
+    assert retention.prune_sessions(writer, 100) == 0
+    assert retention.prune_sessions(writer, 0.5) == 3
+
+
+def test_children_of_a_pruned_session_become_roots(writer: Writer) -> None:
+    add(writer, "parent", "one", **ended(190))
+    marked = json.dumps({"_delegate_from": "parent"})
+    add(writer, "errand", "two", parent_session_id="parent", model_config=marked, started_at=ago(1), **ended(1))
+    plan = retention.plan_prune(writer)
+    assert plan.orphaned == ("errand",)
+    assert plan.sentence.endswith("1 session would lose the parent.")
+    assert retention.prune_sessions(writer) == 1
+    assert sessions(writer) == {"errand": None}
+    assert_clean(writer)
+
+
+def test_a_sign_of_life_counts_where_the_store_notes_it(writer: Writer) -> None:
+    add(writer, "alive", "old words", **ended(1))
+    assert retention.plan_prune(writer).delete == ("alive",)
+    writer.connection.execute("ALTER TABLE sessions ADD COLUMN last_activity_at REAL")
+    writer.connection.execute("UPDATE sessions SET last_activity_at = ?", (ago(1),))
+    writer.renew_shape()
+    assert writer.shape.has("sessions", "last_activity_at")
+    assert retention.prune_sessions(writer) == 0
+    writer.connection.execute("UPDATE sessions SET last_activity_at = NULL")
+    assert retention.prune_sessions(writer) == 1
+
+
+FILTERED = {
+    "title_like": ("PLAN", {"title": "my plan"}), "model_like": ("opus", {"model": "Opus-9"}),
+    "branch_like": ("fix", {"git_branch": "a/Fix-b"}), "end_reason": ("done", {"end_reason": "done"}),
+    "user_id": ("u7", {"user_id": "u7"}), "chat_id": ("c7", {"chat_id": "c7"}),
+    "chat_type": ("group", {"chat_type": "group"}), "provider": ("NOUS", {"billing_provider": "nous"}),
+    "cwd_prefix": ("/home/a_b", {"cwd": "/home/a_b/c"}), "min_messages": (5, {"message_count": 5}),
+    "min_tokens": (30, {"input_tokens": 10, "output_tokens": 20}), "min_cost": (0.5, {"estimated_cost_usd": 0.5}),
+    "min_tool_calls": (2, {"tool_call_count": 2}), "archived": (True, {"archived": 1}),
+    "started_before": (ago(300), {"started_at": ago(301)}), "last_active_before": (ago(300), {"started_at": ago(301)}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FILTERED)
+def test_each_filter_chooses_its_own(writer: Writer, name: str) -> None:
+    value, columns = FILTERED[name]
+    add(writer, "other", cwd="/home/aXb/c", **ended(199))
+    add(writer, "wanted", **{**ended(199), **columns})
+    assert retention.plan_prune(writer, None, **{name: value}).delete == ("wanted",)
+    assert retention.plan_prune(writer, None, **{name: None}).delete in (("other", "wanted"), ("wanted", "other"))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("max_messages", 4), ("max_tokens", 29), ("max_cost", 0.4), ("max_tool_calls", 1), ("started_after", ago(300)),
+     ("last_active_after", ago(300)), ("archived", False)],
+)  # fmt: skip
+def test_filters_from_above(writer: Writer, name: str, value: Any) -> None:
+    add(writer, "small", **ended(199))
+    add(
+        writer, "big", message_count=5, input_tokens=30, actual_cost_usd=0.5, estimated_cost_usd=0.1,
+        tool_call_count=2, archived=1, started_at=ago(301), **ended(300),
+    )  # fmt: skip
+    assert retention.plan_prune(writer, None, **{name: value}).delete == ("small",)
+
+
+def test_a_start_bound_takes_the_place_of_the_age(writer: Writer) -> None:
+    add(writer, "young", started_at=ago(5), **ended(5))
+    assert retention.prune_sessions(writer) == 0
+    assert retention.prune_sessions(writer, started_before=ago(4)) == 1
+
+
+def test_an_unknown_filter_is_refused_and_nothing_is_deleted(household: Writer) -> None:
+    for call in (retention.prune_sessions, retention.plan_prune, retention.archive_sessions):
+        with pytest.raises(TypeError, match="titel_like"):
+            call(household, titel_like="x")
+    assert len(sessions(household)) == 8
+
+
+def test_archived_sessions_are_pruned_unless_left_out(writer: Writer) -> None:
+    add(writer, "shelved", archived=1, **ended(199))
+    plan = retention.plan_prune(writer, 90, archived=False)
+    assert (plan.delete, plan.stay["archived"]) == ((), ("shelved",))
+    assert retention.prune_sessions(writer, 90) == 1
+
+
+# -- archiving -----------------------------------------------------------------------------------------
+
+
+def archived(writer: Writer) -> set[str]:
+    return {row[0] for row in writer.rows("SELECT id FROM sessions WHERE archived")}
+
+
+def test_archiving_takes_the_candidates(household: Writer) -> None:
+    assert retention.archive_sessions(household, 90) == 2
+    assert archived(household) == {"finished", "silent"}
+    assert retention.archive_sessions(household, 90) == 0
+
+
+def test_stale_conversations_are_archived_open_ones_too(household: Writer) -> None:
+    assert retention.archive_stale_sessions(household, 30) == 3
+    assert archived(household) == {"left_open", "finished", "silent"}
+    assert retention.archive_stale_sessions(household, 30, exclude_pinned=False) == 1
+    assert "keepsake" in archived(household)
+
+
+def test_a_stale_tip_takes_its_earlier_segments_along(household: Writer) -> None:
+    assert retention.archive_stale_sessions(household, 0.5) == 6
+    assert {"segment", "sequel"} <= archived(household)
+
+
+@pytest.mark.parametrize("days", [None, -1])
+def test_no_number_of_days_archives_nothing(household: Writer, days: float | None) -> None:
+    assert retention.archive_stale_sessions(household, days) == 0
+    assert archived(household) == set()
+
+
+# -- deleting --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def chain(writer: Writer) -> Writer:
+    """Three segments of one conversation and a session beside it."""
+    add(writer, "K", "quince", started_at=1, ended_at=2, end_reason="compression")
+    add(writer, "L", "papaya", started_at=2, ended_at=3, end_reason="compression", parent_session_id="K")
+    add(writer, "M", "mango", started_at=3, ended_at=4, end_reason="exit", parent_session_id="L")
+    add(writer, "N", "medlar", started_at=9)
+    writer.connection.execute("INSERT INTO session_model_usage(session_id, model, input_tokens) VALUES ('L', 'm', 5)")
+    return writer
+
+
+@pytest.mark.parametrize("keys", ["ON", "OFF"])
+def test_deleting_from_the_middle_leaves_the_rest_whole(chain: Writer, keys: str) -> None:
+    chain.connection.execute(f"PRAGMA foreign_keys = {keys}")
+    assert deletion.delete_session(chain, "L") is True
+    assert sessions(chain) == {"K": None, "M": None, "N": None}
+    assert [row[0] for row in chain.rows("SELECT content FROM messages ORDER BY id")] == ["quince", "mango", "medlar"]
+    assert chain.value("SELECT count(*) FROM session_model_usage") == 0
+    assert search_messages(chain, "papaya") == []
+    assert_clean(chain)
+
+
+def test_deleting_everything_at_once(chain: Writer) -> None:
+    assert deletion.delete_sessions(chain, ["K", "L", "M", "N", "K", "unknown"]) == 4
+    for table in ("sessions", "messages", "session_model_usage"):
+        assert chain.value(f"SELECT count(*) FROM {table}") == 0
+    assert_clean(chain)
+
+
+def test_an_unknown_session_is_not_deleted(chain: Writer) -> None:
+    assert deletion.delete_session(chain, "unknown") is False
+    assert deletion.get_session_delete_targets(chain, "unknown") == []
+    assert deletion.delete_sessions(chain, []) == 0
+    assert len(sessions(chain)) == 4
+
+
+@pytest.fixture
+def family(writer: Writer) -> Writer:
+    """A session with errands run for it, at two depths, and children of other kinds."""
+
+    def mark(**marks: str) -> str:
+        return json.dumps(marks)
+
+    add(writer, "boss", "b")
+    add(writer, "run-2", "r2", parent_session_id="boss", model_config=mark(_delegate_from="boss"))
+    add(writer, "run-1", "r1", parent_session_id="boss", model_config=mark(_delegate_from="boss"))
+    add(writer, "deep", "d", parent_session_id="run-1", model_config=mark(_delegate_from="run-1"))
+    add(writer, "deeper", "e", parent_session_id="deep", model_config=mark(_delegate_from="run-1"))
+    add(writer, "fork", "f", parent_session_id="boss", model_config=mark(_branched_from="boss"))
+    forked = mark(_branched_from="run-1", _delegate_from="boss")
+    add(writer, "fork-of-run", "g", parent_session_id="run-1", model_config=forked)
+    add(writer, "broken", "h", parent_session_id="boss", model_config="{not json")
+    add(writer, "stranger", "i", model_config=mark(_delegate_from="__orphaned__"))
+    return writer
+
+
+def test_delegates_go_along_and_other_children_stay_as_roots(family: Writer) -> None:
+    targets = ["boss", "deep", "deeper", "run-1", "run-2"]
+    assert deletion.get_session_delete_targets(family, "boss") == targets
+    assert deletion.delete_session(family, "boss", expected_delete_ids=["boss"]) is False
+    assert len(sessions(family)) == 9
+    assert deletion.delete_session(family, "boss", expected_delete_ids=reversed(targets)) is True
+    assert sessions(family) == {"broken": None, "fork": None, "fork-of-run": None, "stranger": None}
+    assert_clean(family)
+
+
+def test_only_named_sessions_are_counted(family: Writer) -> None:
+    assert deletion.delete_sessions(family, ["boss", "run-1", "fork"]) == 3
+    assert set(sessions(family)) == {"broken", "fork-of-run", "stranger"}
+
+
+def test_delegates_that_point_at_each_other_end(writer: Writer) -> None:
+    add(writer, "a", model_config=json.dumps({"_delegate_from": "b"}))
+    add(writer, "b", model_config=json.dumps({"_delegate_from": "a"}))
+    assert deletion.get_session_delete_targets(writer, "a") == ["a", "b"]
+
+
+def test_thousands_are_deleted_in_one_go(writer: Writer) -> None:
+    for number in range(1300):
+        add(writer, f"s{number}", "x")
+    assert deletion.delete_sessions(writer, [f"s{number}" for number in range(1299)]) == 1299
+    assert sessions(writer) == {"s1299": None}
+    assert_clean(writer)
+
+
+def test_a_failure_half_way_deletes_nothing(chain: Writer, tmp_path: Path) -> None:
+    chain.connection.execute(
+        "CREATE TRIGGER refuse BEFORE DELETE ON sessions WHEN old.id = 'M' BEGIN SELECT raise(ABORT, 'no'); END"
+    )
+    (tmp_path / "K.json").write_text("{}")
+    with pytest.raises(Exception, match="no"):
+        deletion.delete_sessions(chain, ["K", "L", "M"], tmp_path)
+    assert len(sessions(chain)) == 4
+    assert chain.value("SELECT count(*) FROM messages") == 4
+    assert (tmp_path / "K.json").exists()
+
+
+def test_rows_of_other_tables_that_refer_to_a_session_go_too(chain: Writer) -> None:
+    chain.connection.execute(
+        "CREATE TABLE telegram_dm_topic_bindings (chat_id TEXT, thread_id TEXT, session_id TEXT"
+        " REFERENCES sessions(id), PRIMARY KEY (chat_id, thread_id))"
+    )
+    chain.connection.execute("INSERT INTO telegram_dm_topic_bindings VALUES ('1', '2', 'M'), ('1', '3', 'N')")
+    assert deletion.delete_session(chain, "M") is True
+    assert [row[0] for row in chain.rows("SELECT session_id FROM telegram_dm_topic_bindings")] == ["N"]
+
+
+def test_transcript_files_go_with_their_session_only(writer: Writer, tmp_path: Path) -> None:
+    folder = tmp_path / "sessions"
+    folder.mkdir()
+    names = ["a.json", "a.jsonl", "request_dump_a_1_2.json", "request_dump_a_b_1.json", "a_b.json", "ab.json", "a.txt"]
+    for name in names:
+        (folder / name).write_text("x")
+    (tmp_path / "outside.json").write_text("x")
+    for id in ("a", "a_b", "../outside"):
+        add(writer, id)
+    assert deletion.delete_sessions(writer, ["a", "../outside"], folder) == 2
+    assert sorted(path.name for path in folder.iterdir()) == ["a.txt", "a_b.json", "ab.json", "request_dump_a_b_1.json"]
+    assert (tmp_path / "outside.json").exists()
+
+
+def test_a_missing_folder_of_transcripts_is_no_error(writer: Writer, tmp_path: Path) -> None:
+    add(writer, "a")
+    assert deletion.delete_session(writer, "a", tmp_path / "absent") is True
+
+
+def test_empty_sessions(writer: Writer) -> None:
+    add(writer, "empty", **ended(1))
+    add(writer, "open")
+    add(writer, "shelved", archived=1, **ended(1))
+    add(writer, "talked", "hello", **ended(1))
+    add(writer, "miscounted", "hello", message_count=0, **ended(1))
+    assert deletion.count_empty_sessions(writer) == 1
+    assert deletion.delete_empty_sessions(writer) == 1
+    assert set(sessions(writer)) == {"open", "shelved", "talked", "miscounted"}
+
+
+def test_a_session_is_deleted_if_empty_only_when_nothing_is_lost(writer: Writer) -> None:
+    add(writer, "empty")
+    add(writer, "talked", "hello", message_count=0)
+    add(writer, "titled", title="a name")
+    add(writer, "parent")
+    add(writer, "child", parent_session_id="parent")
+    for id in ("talked", "titled", "parent", "unknown"):
+        assert deletion.delete_session_if_empty(writer, id) is False
+    assert deletion.delete_session_if_empty(writer, "empty") is True
+    assert set(sessions(writer)) == {"talked", "titled", "parent", "child"}
+
+
+# -- by the clock ----------------------------------------------------------------------------------------
+
+
+def test_pruning_by_the_clock(household: Writer) -> None:
+    run = retention.maybe_auto_prune_and_vacuum
+    assert run(household, vacuum=False) == {"skipped": False, "pruned": 2, "vacuumed": False}
+    assert float(meta.get_meta(household, "last_auto_prune") or 0) == pytest.approx(time.time(), abs=60)
+    assert run(household, 0, vacuum=False) == {"skipped": True, "pruned": 0, "vacuumed": False}
+    meta.set_meta(household, "last_auto_prune", str(ago(1.5)))
+    assert run(household, 0.5, vacuum=False)["pruned"] == 2
+    meta.set_meta(household, "last_auto_prune", "not a number")
+    assert run(household, 0.5) == {"skipped": False, "pruned": 0, "vacuumed": False}
+
+
+def test_the_file_is_rewritten_after_something_was_pruned(writer: Writer) -> None:
+    add(writer, "old", *(f"{number} " * 200 for number in range(500)), **ended(199))
+    size = meta.logical_size_bytes(writer) or 0
+    result = retention.maybe_auto_prune_and_vacuum(writer)
+    assert result == {"skipped": False, "pruned": 1, "vacuumed": True}
+    assert (meta.logical_size_bytes(writer) or 0) < size / 2
+
+
+def test_what_runs_by_the_clock_raises_nothing(household: Writer) -> None:
+    reader = Writer(household.path, read_only=True)
+    try:
+        for result in (retention.maybe_auto_prune_and_vacuum(reader), retention.maybe_auto_archive(reader)):
+            assert "read only" in result["error"]
+    finally:
+        reader.close()
+
+
+def test_archiving_by_the_clock(household: Writer) -> None:
+    assert retention.maybe_auto_archive(household, 30) == {"skipped": False, "archived": 3}
+    assert retention.maybe_auto_archive(household, 30) == {"skipped": True, "archived": 0}
+
+
+@pytest.mark.parametrize("name", ["schema-11.db", "schema-19.db", "schema-22.db", "schema-23.db", "small-23.db"])
+def test_stores_of_the_real_program_stay_whole(shared_store: Callable[[str], Path], name: str) -> None:
+    writer = Writer(shared_store(name))
+    try:
+        before = len(sessions(writer))
+        plan = retention.plan_prune(writer, 0)
+        assert retention.prune_sessions(writer, 0) == len(plan.delete) == before - len(sessions(writer))
+        assert plan.delete
+        assert deletion.delete_sessions(writer, list(sessions(writer))) == before - len(plan.delete)
+        assert writer.value("SELECT count(*) FROM messages") == 0
+        assert writer.value("SELECT count(*) FROM session_model_usage") == 0
+        assert writer.rows("PRAGMA foreign_key_check") == []
+        for index in ("messages_fts", "messages_fts_trigram"):
+            writer.connection.execute(f"INSERT INTO {index}({index}, rank) VALUES ('integrity-check', 1)")
+    finally:
+        writer.close()

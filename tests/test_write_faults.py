@@ -1,0 +1,169 @@
+"""Many processes on one store, some of them killed, and a disk that is full: nothing acknowledged is lost.
+
+`STATE_LEDGER_STRESS=1` runs the long form: 2,500 appends per process instead of 300.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from state_ledger import full_text, journal
+from state_ledger.errors import StoreFullError
+from state_ledger.session_db import SessionDB
+from state_ledger.sqlite import sqlite3
+
+STRESS = os.environ.get("STATE_LEDGER_STRESS") == "1"
+PROCESSES = 8
+APPENDS = 2500 if STRESS else 300
+KILLING_S = 30.0 if STRESS else 5.0
+KILL_EVERY_S = 0.2
+ROOT = Path(__file__).resolve().parents[1]
+
+unix = pytest.mark.skipif(sys.platform == "win32", reason="a process cannot be killed like this there")
+
+
+def appender(path: Path, name: str, count: int) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.appending", str(path), name, str(count)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def contents(path: Path, session: str) -> list[str]:
+    with SessionDB(path, read_only=True) as db:
+        return [row["content"] for row in db.get_messages(session)]
+
+
+def assert_clean(path: Path) -> None:
+    connection = sqlite3.connect(path)
+    try:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+        for index in (full_text.WORDS, full_text.TRIGRAMS):
+            full_text.check(connection, index)
+        assert connection.execute("SELECT count(*) FROM schema_version").fetchone() == (1,)
+        wrong = connection.execute(
+            "SELECT id FROM sessions WHERE message_count <> "
+            "(SELECT count(*) FROM messages WHERE session_id = sessions.id)"
+        ).fetchall()
+        assert wrong == []
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize("log", [True, False], ids=["with a log", "without a log"])
+def test_eight_processes_append_without_pause(tmp_path: Path, log: bool) -> None:
+    path = tmp_path / "state.db"
+    if log and journal.has_wal_reset_bug():
+        pytest.skip("this SQLite makes files without a log")
+    if not log:
+        with SessionDB(path) as db:
+            db._conn.execute("PRAGMA journal_mode = DELETE").fetchone()
+    names = [f"session {number}" for number in range(PROCESSES)]
+    count = APPENDS if log else APPENDS // 3
+    processes = [appender(path, name, count) for name in names]
+    for process in processes:
+        out, err = process.communicate(timeout=900)
+        assert (process.returncode, err) == (0, "")
+        assert out.split() == [str(number) for number in range(count)]
+    for name in names:
+        assert contents(path, name) == [f"{name} {number}" for number in range(count)]
+    assert_clean(path)
+
+
+def test_eight_processes_start_at_once_on_a_new_store(tmp_path: Path) -> None:
+    for attempt in range(3):
+        path = tmp_path / f"{attempt}" / "state.db"
+        processes = [appender(path, f"s{number}", 1) for number in range(PROCESSES)]
+        for process in processes:
+            out, err = process.communicate(timeout=120)
+            assert (process.returncode, out, err) == (0, "0\n", "")
+        assert [contents(path, f"s{number}") for number in range(PROCESSES)] == [
+            [f"s{number} 0"] for number in range(PROCESSES)
+        ]
+        assert_clean(path)
+
+
+@unix
+def test_what_was_acknowledged_survives_kills(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    chance = random.Random(3)
+    running: dict[str, subprocess.Popen[str]] = {}
+    acknowledged: dict[str, list[int]] = {}
+    born = 0
+
+    def start() -> None:
+        nonlocal born
+        running[f"session {born}"] = appender(path, f"session {born}", 1_000_000)
+        born += 1
+
+    def end(name: str) -> None:
+        process = running.pop(name)
+        process.send_signal(signal.SIGKILL)
+        out, err = process.communicate(timeout=60)
+        assert err == ""
+        # The last line is whole or empty: each is one write to the pipe.
+        acknowledged[name] = [int(line) for line in out.split()]
+
+    for _ in range(4):
+        start()
+    deadline = time.monotonic() + KILLING_S
+    while time.monotonic() < deadline:
+        time.sleep(KILL_EVERY_S)
+        end(chance.choice(list(running)))
+        start()
+    for name in list(running):
+        end(name)
+
+    assert sum(map(len, acknowledged.values())) > 100
+    for name, numbers in acknowledged.items():
+        stored = contents(path, name)
+        assert numbers == list(range(len(numbers)))
+        # One more may have been stored before the process could say so.
+        assert len(stored) - len(numbers) in (0, 1)
+        assert stored == [f"{name} {number}" for number in range(len(stored))]
+    assert_clean(path)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 4 MB."""
+    if not sys.platform.startswith("linux") or os.geteuid() != 0 or not shutil.which("mount"):
+        pytest.skip("only root can mount a small disk, and only on Linux this way")
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    options: Sequence[str] = ("mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder))
+    if subprocess.run(options, capture_output=True).returncode:
+        pytest.skip("no file system may be mounted here")
+    yield folder
+    subprocess.run(("umount", str(folder)), check=True)
+
+
+def test_a_full_disk_is_an_error_and_keeps_earlier_rows(small_disk: Path) -> None:
+    path = small_disk / "state.db"
+    stored = []
+    with SessionDB(path) as db:
+        db.create_session("s", "cli")
+        with pytest.raises(StoreFullError, match="no room"):
+            for number in range(1000):
+                text = f"{number} {os.urandom(10_000).hex()}"
+                db.append_message("s", "user", text)
+                stored.append(text)
+        assert stored
+        assert [row["content"] for row in db.get_messages("s")] == stored
+    assert contents(path, "s") == stored
+    (copy := small_disk.parent / "copy.db").write_bytes(path.read_bytes())
+    assert_clean(copy)
