@@ -6,13 +6,14 @@ is stored as a whole, or an exception says that it was not.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from state_ledger import checkpoints, cjk, migrate, opening
+from state_ledger import checkpoints, cjk, journal, migrate, opening
 from state_ledger.contention import Patience, is_busy, patiently, result_code
 from state_ledger.errors import SchemaTooNewError, StoreAccessError, StoreFullError
 from state_ledger.schema import SCHEMA_VERSION, TABLES
@@ -45,18 +46,20 @@ class Writer:
         self.lock = threading.RLock()
         self._writing = False
         self._closed = False
-        self._checkpoints = checkpoints.Checkpoints(self.path)
+        # SQLite keeps the log beside the real file, whatever links lead there and wherever we go meanwhile.
+        self._file = Path(os.path.realpath(self.path))
+        self._checkpoints = checkpoints.Checkpoints(self._file)
         self._files: dict[str, int] = {}
         opened = opening.open_to_read if read_only else opening.open_to_write
         self.connection: Connection = opened(self.path)
         try:
-            patiently(self.path, self.renew_shape)
+            patiently(self._file, self.renew_shape)
             if read_only:
                 cjk.load(self.connection)
             else:
                 self._note_files()
-                patiently(self.path, lambda: migrate.on_open(self))
-            patiently(self.path, self.renew_shape)
+                patiently(self._file, lambda: migrate.on_open(self))
+            patiently(self._file, self.renew_shape)
         except BaseException:
             self.connection.close()
             raise
@@ -90,7 +93,7 @@ class Writer:
         SchemaTooNewError for a store of a newer schema that lacks a column, StoreAccessError if the
         store is open to read only or its file was replaced.
         """
-        patience = Patience(self.path)
+        patience = Patience(self._file)
         while True:
             with self.lock:
                 if self._writing:
@@ -116,7 +119,7 @@ class Writer:
                 self.connection.execute(sql).fetchall()
 
         try:
-            patiently(self.path, attempt)
+            patiently(self._file, attempt)
         except sqlite3.OperationalError as error:
             if result_code(error) == _FULL:
                 raise StoreFullError(self.path) from error
@@ -129,7 +132,7 @@ class Writer:
             with self.lock:
                 return self.connection.execute(sql, parameters).fetchall()
 
-        return patiently(self.path, attempt)
+        return patiently(self._file, attempt)
 
     def row(self, sql: str, parameters: Sequence[object] | Mapping[str, object] = ()) -> Row | None:
         """The first row of a query, None if it has none."""
@@ -148,7 +151,7 @@ class Writer:
                 return
             self._closed = True
             self._checkpoints.wait()
-            if not self.read_only and checkpoints.wal_bytes(self.path):
+            if not self.read_only and checkpoints.wal_bytes(self._file):
                 with suppress(sqlite3.Error):
                     checkpoints.truncate(self.connection)
             self.connection.close()
@@ -195,16 +198,18 @@ class Writer:
     def _note_files(self) -> None:
         for suffix in ("", "-wal"):
             with suppress(OSError):
-                self._files.setdefault(suffix, Path(f"{self.path}{suffix}").stat().st_ino)
+                self._files.setdefault(suffix, Path(f"{self._file}{suffix}").stat().st_ino)
 
     def _check_files(self) -> None:
         """What we have open must be what has the name, or we would write where nobody will read."""
-        for suffix, inode in self._files.items():
+        for suffix, inode in list(self._files.items()):
             try:
-                same = Path(f"{self.path}{suffix}").stat().st_ino == inode
+                same = Path(f"{self._file}{suffix}").stat().st_ino == inode
             except OSError:
                 same = False
-            if not same:
+            if not same and suffix and journal.mode_of(self.connection) != "wal":
+                del self._files[suffix]  # the handle itself gave the log up
+            elif not same:
                 raise StoreAccessError(
                     self.path,
                     f"{self.path}{suffix} was removed or replaced while it was open: nothing is written to it.",

@@ -383,6 +383,42 @@ def test_a_message_of_50_megabytes_is_stored(writer: Writer) -> None:
     assert writer.value("SELECT content FROM messages") == text
 
 
+@needs_wal
+def test_a_handle_that_gives_the_log_up_goes_on_writing(writer: Writer) -> None:
+    writer.write(add_session)
+    assert writer.value("PRAGMA journal_mode = DELETE") == "delete"
+    writer.write(lambda connection: add_message(connection, "without a log"))
+    assert writer.value("SELECT count(*) FROM messages") == 1
+
+
+@needs_wal
+def test_a_link_leads_to_the_store_and_its_log(tmp_path: Path) -> None:
+    link = tmp_path / "links" / "state.db"
+    link.parent.mkdir()
+    link.symlink_to(tmp_path / "real.db")
+    writer = Writer(link)
+    writer.write(add_session)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["links", "real.db", "real.db-shm", "real.db-wal"]
+    (tmp_path / "real.db-wal").unlink()
+    with pytest.raises(StoreAccessError, match="removed or replaced"):
+        writer.write(lambda connection: add_message(connection, "for nobody"))
+    writer.close()
+
+
+def test_a_relative_path_holds_when_the_process_goes_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    writer = Writer("state.db")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    writer.write(add_session)
+    writer.close()
+    reader = Writer(tmp_path / "state.db", read_only=True)
+    assert reader.value("SELECT count(*) FROM sessions") == 1
+    reader.close()
+
+
 # Newer schemas
 
 
