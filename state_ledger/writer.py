@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from state_ledger import checkpoints, cjk, journal, migrate, opening
-from state_ledger.contention import Patience, is_busy, patiently, result_code
+from state_ledger.contention import Patience, begin, is_busy, patiently, result_code
 from state_ledger.errors import SchemaTooNewError, StoreAccessError, StoreFullError
 from state_ledger.schema import SCHEMA_VERSION, TABLES
 from state_ledger.shape import Shape
@@ -161,9 +161,10 @@ class Writer:
             raise StoreAccessError(
                 self.path, f"{self.path} is open to read only.", "Open it with read_only=False to write."
             )
-        self.connection.execute("BEGIN IMMEDIATE")
+        begin(self.connection, eagerly=patience.tested)
         self._writing = True
         try:
+            # On every write: a message is stored or an exception is raised, also after a replacement.
             self._check_files()
             self._check_schema()
             result = work(self.connection)
@@ -196,23 +197,25 @@ class Writer:
         return int(self.connection.execute("PRAGMA main.schema_version").fetchone()[0])
 
     def _note_files(self) -> None:
-        for suffix in ("", "-wal"):
+        for name in (str(self._file), f"{self._file}-wal"):
             with suppress(OSError):
-                self._files.setdefault(suffix, Path(f"{self._file}{suffix}").stat().st_ino)
+                self._files.setdefault(name, os.stat(name).st_ino)  # noqa: PTH116
 
     def _check_files(self) -> None:
         """What we have open must be what has the name, or we would write where nobody will read."""
-        for suffix, inode in list(self._files.items()):
+        for name, inode in tuple(self._files.items()):
             try:
-                same = Path(f"{self._file}{suffix}").stat().st_ino == inode
+                same = os.stat(name).st_ino == inode  # noqa: PTH116 (a Path costs more than the call)
             except OSError:
                 same = False
-            if not same and suffix and journal.mode_of(self.connection) != "wal":
-                del self._files[suffix]  # the handle itself gave the log up
-            elif not same:
+            if same:
+                continue
+            if name.endswith("-wal") and journal.mode_of(self.connection) != "wal":
+                del self._files[name]  # the handle itself gave the log up
+            else:
                 raise StoreAccessError(
                     self.path,
-                    f"{self.path}{suffix} was removed or replaced while it was open: nothing is written to it.",
+                    f"{name} was removed or replaced while it was open: nothing is written to it.",
                     "Restart this program, and do not move or restore a store that is in use.",
                 )
 
