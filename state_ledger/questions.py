@@ -205,7 +205,7 @@ def read(path: Path) -> Question:
     header = "\n".join(line.removeprefix("--").removeprefix(" ") for line in lines[1 : fences[1]])
     sql = "\n".join(lines[fences[1] + 1 :]).strip().rstrip(";")
     try:
-        front = yaml.safe_load(header)
+        front = yaml.load(header, Loader=assets.YAML_LOADER)
         parameters = tuple(_parameter(name, given) for name, given in _pairs(front.get("parameters")))
         columns = {name: _meaning(name, given) for name, given in _pairs(front["columns"])}
         chart = Chart(**front["chart"]) if front.get("chart") else None

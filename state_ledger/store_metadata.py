@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from state_ledger.assets import folder
+from state_ledger.assets import YAML_LOADER, folder
 from state_ledger.shape import Shape
 
 TEMPLATE = "state"
@@ -36,7 +36,7 @@ _BOOKKEEPING = re.compile(r"sqlite_\w+|fts_v22_trash_\w+")
 @lru_cache(maxsize=1)
 def shipped() -> Mapping[str, Any]:
     """The shipped metadata without `plugins`, which are settings. Not to be changed by the caller."""
-    read: dict[str, Any] = yaml.safe_load(folder("metadata.yaml").read_text(encoding="utf-8"))
+    read: dict[str, Any] = yaml.load(folder("metadata.yaml").read_text(encoding="utf-8"), Loader=YAML_LOADER)
     return {key: value for key, value in read.items() if key != "plugins"}
 
 

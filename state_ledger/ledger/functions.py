@@ -35,7 +35,8 @@ def register(connection: Connection, zone: str) -> None:
     def local_day(epoch: Any, name: Any) -> str | None:
         if not isinstance(epoch, (int, float)):
             return None
-        return days.local_day(epoch, name or zone)
+        # A day begins on a bucket, so the days of all instants of one are looked up once.
+        return days.local_day(epoch // days.BUCKET_SECONDS * days.BUCKET_SECONDS, name or zone)
 
     def day_start(day: Any, name: Any) -> float | None:
         return _boundary(days.day_start, day, name or zone)
