@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextvars import ContextVar
 from datetime import datetime, timezone
 from functools import partial
@@ -24,6 +24,7 @@ from markdown import markdown as to_html
 from markupsafe import Markup
 
 from state_ledger import content
+from state_ledger.plugins.address import App, Scope, path_of
 from state_ledger.plugins.stores import registry
 
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 
     from state_ledger.settings import Settings
 
-Scope = MutableMapping[str, Any]
-App = Callable[[Scope, Any, Any], Awaitable[None]]
 
 EXTENSIONS = ["fenced_code", "tables"]
 TAGS = frozenset(
@@ -166,9 +165,7 @@ def asgi_wrapper(datasette: Datasette) -> Callable[[App], App]:
 
 def is_row_path(scope: Scope, base_url: str) -> bool:
     """Whether a request is for `/<database>/<table>/<row>`."""
-    raw = scope.get("raw_path")
-    path = (raw.decode("latin-1") if raw else scope["path"]).partition("?")[0]
-    segments = path.removeprefix(base_url.rstrip("/")).strip("/").split("/")
+    segments = path_of(scope).removeprefix(base_url.rstrip("/")).strip("/").split("/")
     return len(segments) == 3 and not any(segment.startswith("-") for segment in segments)
 
 

@@ -20,34 +20,38 @@ def database_in_address(request: Any) -> str | None:
     return tilde_decode(named) if named is not None else None
 
 
-async def may(datasette: Datasette, actor: dict[str, Any] | None, action: str, database: str) -> bool:
-    """Whether an actor may do `action` (`view-database`, `execute-sql`) on a database."""
+async def visibility(
+    datasette: Datasette, actor: dict[str, Any] | None, kind: str, database: str, name: str = ""
+) -> tuple[bool, bool]:
+    """Whether an actor may see something, and whether others may not.
+
+    kind: `database`, or `table` (also a view) or `query` of that `name` in it.
+    """
     if IS_1:
-        from datasette.resources import DatabaseResource
+        from datasette import resources
 
-        return bool(await datasette.allowed(action=action, resource=DatabaseResource(database), actor=actor))
-    allowed, _private = await datasette.check_visibility(actor, permissions=_chain(action, database))
-    return bool(allowed)
-
-
-def _chain(action: str, database: str) -> list[Any]:
-    return [(action, database), "view-instance"] if action != "view-instance" else ["view-instance"]
+        resource: Any = {
+            "database": lambda: resources.DatabaseResource(database),
+            "table": lambda: resources.TableResource(database, name),
+            "query": lambda: resources.QueryResource(database, name),
+        }[kind]()
+        visible, private = await datasette.check_visibility(actor, f"view-{kind}", resource)
+    else:
+        chain: list[Any] = [("view-database", database), "view-instance"]
+        if kind != "database":
+            chain.insert(0, (f"view-{kind}", (database, name)))
+        visible, private = await datasette.check_visibility(actor, permissions=chain)
+    return bool(visible), bool(private)
 
 
 async def may_view_database(datasette: Datasette, actor: dict[str, Any] | None, database: str) -> bool:
     """Whether an actor may see a database."""
-    return await may(datasette, actor, "view-database", database)
+    return (await visibility(datasette, actor, "database", database))[0]
 
 
 async def may_view_query(datasette: Datasette, actor: dict[str, Any] | None, database: str, query: str) -> bool:
     """Whether an actor may see a canned query and its rows."""
-    if IS_1:
-        from datasette.resources import QueryResource
-
-        return bool(await datasette.allowed(action="view-query", resource=QueryResource(database, query), actor=actor))
-    permissions = [("view-query", (database, query)), ("view-database", database), "view-instance"]
-    allowed, _private = await datasette.check_visibility(actor, permissions=permissions)
-    return bool(allowed)
+    return (await visibility(datasette, actor, "query", database, query))[0]
 
 
 def set_default(datasette: Datasette, name: str, value: Any) -> bool:

@@ -85,29 +85,16 @@ def extra_template_vars(
 
     async def views() -> dict[str, Any]:
         hidden = store_metadata.hidden_names(state.shape)
+        actor = request.actor if request else None
         listed = []
         for view in await datasette.get_database(state.store.name).view_names():
             if view not in hidden:
-                visible, private = await _visibility(datasette, request, state.store.name, view)
+                visible, private = await compat.visibility(datasette, actor, "table", state.store.name, view)
                 if visible:
                     listed.append({"name": view, "private": private})
         return {"views": listed}
 
     return views
-
-
-async def _visibility(datasette: Datasette, request: Any, database: str, table: str) -> tuple[bool, bool]:
-    """Whether the visitor may see a table or view, and whether others may not."""
-    actor = request.actor if request else None
-    if compat.IS_1:
-        from datasette.resources import TableResource
-
-        found = await datasette.check_visibility(actor, "view-table", TableResource(database, table))
-    else:
-        chain = [("view-table", (database, table)), ("view-database", database), "view-instance"]
-        found = await datasette.check_visibility(actor, permissions=chain)
-    visible, private = found
-    return bool(visible), bool(private)
 
 
 def _configure_tables(datasette: Datasette, stores: Mapping[str, Any]) -> None:

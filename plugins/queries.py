@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
@@ -15,7 +15,7 @@ from datasette.utils.asgi import Response
 
 from state_ledger import questions
 from state_ledger.errors import ParameterError
-from state_ledger.plugins import compat
+from state_ledger.plugins import address, compat
 from state_ledger.plugins.stores import registry
 from state_ledger.questions import OutOfTime, Question
 
@@ -161,11 +161,11 @@ def _error(sentence: str, status: int) -> Response:
 
 
 @hookimpl
-def asgi_wrapper(datasette: Datasette) -> Callable[[Any], Any]:
+def asgi_wrapper(datasette: Datasette) -> Callable[[address.App], address.App]:
     """Checks the parameters of a canned query before Datasette runs it, and answers its JSON objects."""
 
-    def wrap(app: Any) -> Any:
-        async def checked(scope: Any, receive: Any, send: Any) -> None:
+    def wrap(app: address.App) -> address.App:
+        async def checked(scope: address.Scope, receive: Any, send: Any) -> None:
             found = _question_in(datasette, scope) if scope["type"] == "http" else None
             if found is None:
                 await app(scope, receive, send)
@@ -178,7 +178,8 @@ def asgi_wrapper(datasette: Datasette) -> Callable[[Any], Any]:
                 await (await _refuse(datasette, scope, str(error), extension)).asgi_send(send)
                 return
             if extension == ".json" and given.get("_shape", "") == JSON_SHAPE:
-                scope = _at(scope, f"{_base(datasette)}{database}/-/ask/{question.name}.json")
+                base, _local = address.split_base(datasette, address.path_of(scope))
+                scope = address.at(scope, f"{base}/{database}/-/ask/{question.name}.json")
             await app(scope, receive, send)
 
         return checked
@@ -186,24 +187,15 @@ def asgi_wrapper(datasette: Datasette) -> Callable[[Any], Any]:
     return wrap
 
 
-def _base(datasette: Datasette) -> str:
-    return str(datasette.setting("base_url"))
-
-
-def _question_in(datasette: Datasette, scope: Mapping[str, Any]) -> tuple[str, Question, str] | None:
+def _question_in(datasette: Datasette, scope: address.Scope) -> tuple[str, Question, str] | None:
     """The store (as spelled in the address), question and extension that a request addresses."""
-    path = (scope.get("raw_path") or scope["path"].encode("utf-8")).decode("latin-1").partition("?")[0]
-    base = _base(datasette)
-    pieces = path[len(base) :].split("/") if path.startswith(base) else []
+    _base, local = address.split_base(datasette, address.path_of(scope))
+    pieces = local.removeprefix("/").split("/")
     if len(pieces) != 2 or tilde_decode(pieces[0]) not in registry(datasette).stores:
         return None
     name, dot, extension = pieces[1].partition(".")
     question = questions.load().get(name)
     return (pieces[0], question, dot + extension) if question is not None else None
-
-
-def _at(scope: Mapping[str, Any], path: str) -> dict[str, Any]:
-    return {**scope, "path": path, "raw_path": path.encode("latin-1")}
 
 
 async def _refuse(datasette: Datasette, scope: Any, sentence: str, extension: str) -> Response:

@@ -5,7 +5,7 @@ Datasette drops `_search` without a word where it knows no index for a table, an
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from datasette import hookimpl
@@ -14,13 +14,12 @@ from datasette.utils.asgi import BadRequest
 
 from state_ledger.index_health import why_unusable
 from state_ledger.plugins import compat
+from state_ledger.plugins.address import App, Scope
 from state_ledger.plugins.stores import registry
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
 
-Scope = MutableMapping[str, Any]
-App = Callable[[Scope, Any, Any], Awaitable[None]]
 
 
 @hookimpl(tryfirst=True)

@@ -13,13 +13,14 @@ import hashlib
 import ipaddress
 import re
 import secrets
-from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from datasette import hookimpl
 from jinja2.ext import Extension
 
+from state_ledger.plugins.address import App, Scope
 from state_ledger.plugins.stores import registry
 from state_ledger.settings import Host, parse_allowed_host, parse_host
 
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from datasette.app import Datasette
     from jinja2 import Environment
 
-Scope = MutableMapping[str, Any]
-App = Callable[[Scope, Any, Any], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
 
 STRICT_CSP = (

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import yaml
 
 from state_ledger.errors import SettingsError
 from state_ledger.plugins import compat
-from state_ledger.settings import PLUGIN, Settings
+from state_ledger.settings import PLUGIN, Settings, line_of
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
@@ -34,7 +33,7 @@ def load(datasette: Datasette) -> Settings:
     except SettingsError as error:
         path = ("plugins", PLUGIN) if error.key == PLUGIN else ("plugins", PLUGIN, error.key)
         for file in _files(datasette):
-            line = _line(file, path)
+            line = line_of(file, path)
             if line is not None:
                 key, value, allowed = error.key, error.value, error.allowed
                 raise SettingsError(key, value, allowed, file=file, line=line) from None
@@ -54,20 +53,3 @@ def _files(datasette: Datasette) -> Iterator[Path]:
         elif datasette.config_dir is not None:
             inside = [Path(datasette.config_dir, name) for name in names]
             yield from [path for path in inside if path.is_file()][:1]
-
-
-def _line(file: Path, path: Sequence[str]) -> int | None:
-    """The line, from 1, on which a key stands in a YAML or JSON file; None where it does not."""
-    try:
-        node = yaml.compose(file.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError):
-        return None
-    line = None
-    for key in path:
-        pairs = node.value if isinstance(node, yaml.MappingNode) else []
-        found = [(name, value) for name, value in pairs if getattr(name, "value", None) == key]
-        if not found:
-            return None
-        name, node = found[-1]
-        line = name.start_mark.line + 1
-    return line

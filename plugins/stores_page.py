@@ -12,7 +12,7 @@ The short addresses are rewritten before Datasette routes them; `.json` forms ar
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from datasette import hookimpl
@@ -24,15 +24,14 @@ from state_ledger import charts, figures
 from state_ledger.errors import StateLedgerError
 from state_ledger.pages import provenance
 from state_ledger.pages.card import read_card
-from state_ledger.plugins import compat, page
+from state_ledger.plugins import address, compat, page
+from state_ledger.plugins.address import App, Scope
 from state_ledger.plugins.store_database import StoreRefused
 from state_ledger.plugins.stores import registry
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
 
-Scope = MutableMapping[str, Any]
-App = Callable[[Scope, Any, Any], Awaitable[None]]
 
 
 @hookimpl
@@ -49,15 +48,11 @@ def asgi_wrapper(datasette: Datasette) -> Callable[[App], App]:
             if scope["type"] == "http" and scope["method"] in ("GET", "HEAD"):
                 # An embedder's first request can come before start-up, when no store is known yet.
                 await datasette.invoke_startup()
-                base = datasette.setting("base_url").rstrip("/")
-                asked = _path(scope)
-                under_base = bool(base) and asked.startswith(base + "/")
-                local = asked[len(base) :] if under_base else asked
+                base, local = address.split_base(datasette, address.path_of(scope))
                 stores = registry(datasette).stores
                 target = long_address(local, bool(scope.get("query_string")), stores)
                 if target != local:
-                    full = (base if under_base else "") + target
-                    scope = {**scope, "path": full, "raw_path": full.encode("ascii")}
+                    scope = address.at(scope, base + target)
             await app(scope, receive, send)
 
         return with_short_addresses
@@ -80,12 +75,6 @@ def long_address(path: str, has_query: bool, stores: Any) -> str:
     if not rest and not has_query and path == f"/{first}":
         return f"/{first}/-/home"
     return f"/{first}" if rest == "-/tables" else path
-
-
-def _path(scope: Scope) -> str:
-    """The path as it was sent, still encoded: `foo~2Fbar` is not `foo/bar`."""
-    raw = scope.get("raw_path")
-    return (raw.decode("ascii") if raw else scope["path"]).partition("?")[0]
 
 
 async def stores_page(request: Any, datasette: Datasette) -> Response:

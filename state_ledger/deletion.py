@@ -67,21 +67,12 @@ def delete_sessions(writer: Writer, session_ids: Iterable[str], sessions_dir: Pa
 
 def delete_session_if_empty(writer: Writer, session_id: str, sessions_dir: Path | str | None = None) -> bool:
     """Deletes a session without messages, title and children; False if it has any of these or is unknown."""
-
-    def work(connection: Connection) -> list[str]:
-        title = column(writer.shape, "sessions", "title", "s")
-        found = connection.execute(
-            f"SELECT s.id FROM sessions AS s WHERE s.id = ? AND {title} IS NULL AND {_no_messages('s')}"
-            " AND NOT EXISTS (SELECT 1 FROM sessions AS c WHERE c.parent_session_id = s.id)",
-            (session_id,),
-        ).fetchall()
-        ids = [row[0] for row in found]
-        remove(connection, writer.shape, ids)
-        return ids
-
-    deleted = writer.write(work)
-    remove_files(writer, sessions_dir, deleted)
-    return bool(deleted)
+    title = column(writer.shape, "sessions", "title", "s")
+    empty = (
+        f"s.id = ? AND {title} IS NULL AND {_no_messages('s')}"
+        " AND NOT EXISTS (SELECT 1 FROM sessions AS c WHERE c.parent_session_id = s.id)"
+    )
+    return bool(_delete_where(writer, empty, (session_id,), sessions_dir))
 
 
 def count_empty_sessions(writer: Writer) -> int:
@@ -94,16 +85,23 @@ def delete_empty_sessions(writer: Writer, sessions_dir: Path | str | None = None
 
     A counter may say 0 beside messages that are there: such a session stays.
     """
+    return len(_delete_where(writer, _empty(writer.shape), (), sessions_dir))
+
+
+def _delete_where(
+    writer: Writer, condition: str, parameters: Sequence[object], sessions_dir: Path | str | None
+) -> list[str]:
+    """Finds and deletes sessions `s` in one transaction, then their files; returns their ids."""
 
     def work(connection: Connection) -> list[str]:
-        found = connection.execute(f"SELECT s.id FROM sessions AS s WHERE {_empty(writer.shape)}").fetchall()
-        ids = [row[0] for row in found]
+        found = connection.execute(f"SELECT s.id FROM sessions AS s WHERE {condition}", parameters)
+        ids = [row[0] for row in found.fetchall()]
         remove(connection, writer.shape, ids)
         return ids
 
     deleted = writer.write(work)
     remove_files(writer, sessions_dir, deleted)
-    return len(deleted)
+    return deleted
 
 
 def remove(connection: Connection, shape: Shape, session_ids: Sequence[str]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
@@ -106,7 +106,7 @@ class Settings:
                 if value is not None:
                     values[key] = _READERS[key](value)
             except _Wrong as wrong:
-                line = line_of(source, str(key)) if source else None
+                line = line_of(source, ("plugins", PLUGIN, str(key))) if source else None
                 raise SettingsError(str(key), value, str(wrong), file=source, line=line) from None
         return cls(**values)
 
@@ -202,24 +202,18 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
-def line_of(source: str | Path, key: str) -> int | None:
-    """The line, from 1, on which a key of ours stands in a YAML or JSON file; None if it is not found."""
+def line_of(source: str | Path, path: Sequence[str]) -> int | None:
+    """The line, from 1, on which a nested key stands in a YAML or JSON file; None if it is not found."""
     try:
-        root = yaml.compose(Path(source).read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+        node = yaml.compose(Path(source).read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
     except (OSError, UnicodeDecodeError, yaml.YAMLError):
         return None
-    ours = _child(_child(root, "plugins"), PLUGIN)
-    if isinstance(ours, yaml.MappingNode):
-        for name, _value in ours.value:
-            if getattr(name, "value", None) == key:
-                return int(name.start_mark.line) + 1
-    return None
-
-
-def _child(node: yaml.Node | None, key: str) -> yaml.Node | None:
-    if isinstance(node, yaml.MappingNode):
-        for name, value in node.value:
-            if getattr(name, "value", None) == key:
-                found: yaml.Node = value
-                return found
-    return None
+    line = None
+    for key in path:
+        pairs = node.value if isinstance(node, yaml.MappingNode) else []
+        found = [(name, value) for name, value in pairs if getattr(name, "value", None) == key]
+        if not found:
+            return None
+        name, node = found[-1]
+        line = int(name.start_mark.line) + 1
+    return line

@@ -34,9 +34,6 @@ READ_COLUMNS: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 """The columns of a schema-23 store that the semantic layer reads; an absent one is NULL there."""
 
-LATER_COLUMNS: Mapping[str, tuple[str, ...]] = {"sessions": ("last_activity_at", "hidden")}
-"""Columns of newer schemas that are used where they exist and not missed where they do not."""
-
 LEFTOVER_USAGE_TABLES = ("session_model_usage_v21", "session_model_usage_legacy_pk")
 """What an interrupted rebuild of the usage table can leave behind; its rows are still calls."""
 

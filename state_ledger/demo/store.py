@@ -18,7 +18,8 @@ from state_ledger.demo.prose import Voices
 from state_ledger.demo.rhythm import Rhythm
 from state_ledger.demo.session import Session
 from state_ledger.demo.tools import Toolbox
-from state_ledger.sqlite import sqlite3, version_info
+from state_ledger.journal import has_wal_reset_bug
+from state_ledger.sqlite import sqlite3
 
 DEFAULT_END = datetime(2026, 11, 28, 23, 0, tzinfo=timezone.utc)
 """Where a demo store's period ends unless told otherwise: fixed, so that equal seeds give equal rows."""
@@ -119,7 +120,7 @@ def _write(
             text_indexes.create(connection)
         connection.execute("COMMIT")
         connection.execute("PRAGMA synchronous = FULL")
-        connection.execute(f"PRAGMA journal_mode = {'WAL' if _wal_is_safe(version_info) else 'DELETE'}")
+        connection.execute(f"PRAGMA journal_mode = {'DELETE' if has_wal_reset_bug(version_info) else 'WAL'}")
         sizes = [
             connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
             for table in ("sessions", "messages", "session_model_usage")
@@ -127,8 +128,3 @@ def _write(
     finally:
         connection.close()
     return sizes[0], sizes[1], sizes[2]
-
-
-def _wal_is_safe(version: tuple[int, ...]) -> bool:
-    """Whether this SQLite is free of the WAL-reset bug (3.7.0 to 3.51.2, mended in 3.44.6 and 3.50.7)."""
-    return version >= (3, 51, 3) or (3, 50, 7) <= version < (3, 51) or (3, 44, 6) <= version < (3, 45)

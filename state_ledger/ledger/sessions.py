@@ -182,9 +182,17 @@ def _lineage(shape: Shape) -> str:
     )
 
 
-def _conversations() -> str:
-    """One conversation under its tip: every session is in one, and an orphan usage row is its own."""
+def _sums_by(whole: str) -> str:
+    """The sums of `ledger_usage` by `conversation` or `work`, under `<whole>_key`."""
     sums = ", ".join(f"sum(u.{name}) AS {name}" for name in SUMS)
+    return (
+        f"(SELECT l.{whole}_id AS {whole}_key, {sums} FROM ledger_usage AS u"
+        f" JOIN ledger_lineage AS l ON l.session_id = u.session_id GROUP BY l.{whole}_id)"
+    )
+
+
+def _conversations() -> str:
+    """One conversation under its tip; every session is in one."""
     return (
         "SELECT g.*, u.* FROM (SELECT l.conversation_id AS conversation_id, l.tip_session_id AS tip_session_id,"
         " l.work_id AS work_id, count(*) AS segments, min(f.started_at) AS started_at,"
@@ -196,14 +204,11 @@ def _conversations() -> str:
         " max(CASE WHEN l.session_id = l.conversation_id THEN f.kind END) AS kind"
         " FROM ledger_lineage AS l JOIN ledger_session_facts AS f ON f.session_id = l.session_id"
         " GROUP BY l.conversation_id) AS g"
-        f" LEFT JOIN (SELECT l.conversation_id AS conversation_key, {sums} FROM ledger_usage AS u"
-        " JOIN ledger_lineage AS l ON l.session_id = u.session_id GROUP BY l.conversation_id) AS u"
-        " ON u.conversation_key = g.conversation_id"
+        f" LEFT JOIN {_sums_by('conversation')} AS u ON u.conversation_key = g.conversation_id"
     )
 
 
 def _work() -> str:
-    sums = ", ".join(f"sum(u.{name}) AS {name}" for name in SUMS)
     return (
         "SELECT g.*, u.* FROM (SELECT l.work_id AS work_id, count(*) AS sessions,"
         " count(DISTINCT l.conversation_id) AS conversations, max(l.depth) AS depth,"
@@ -215,7 +220,5 @@ def _work() -> str:
         " max(CASE WHEN l.session_id = l.work_id THEN f.kind END) AS kind"
         " FROM ledger_lineage AS l JOIN ledger_session_facts AS f ON f.session_id = l.session_id"
         " GROUP BY l.work_id) AS g"
-        f" LEFT JOIN (SELECT l.work_id AS work_key, {sums} FROM ledger_usage AS u"
-        " JOIN ledger_lineage AS l ON l.session_id = u.session_id GROUP BY l.work_id) AS u"
-        " ON u.work_key = g.work_id"
+        f" LEFT JOIN {_sums_by('work')} AS u ON u.work_key = g.work_id"
     )
