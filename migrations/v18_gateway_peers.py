@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlite_utils import Database
 
-from state_ledger.migration_set import MIGRATIONS
+from state_ledger.migrate.migration_set import MIGRATIONS
 
 _log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from sqlite_utils import Database
 
-from state_ledger.migration_set import MIGRATIONS
+from state_ledger.migrate.migration_set import MIGRATIONS
 
 _TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
 

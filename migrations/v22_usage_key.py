@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from sqlite_utils import Database
 
-from state_ledger import key_shapes
-from state_ledger.migration_set import MIGRATIONS
+from state_ledger.migrate import key_shapes
+from state_ledger.migrate.migration_set import MIGRATIONS
 
 
 @MIGRATIONS(name="v22_usage_key")

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from sqlite_utils import Database
 
-from state_ledger import text_layout
-from state_ledger.migration_set import MIGRATIONS
+from state_ledger.full_text import layout as text_layout
+from state_ledger.migrate.migration_set import MIGRATIONS
 
 
 @MIGRATIONS(name="v23_text_index")

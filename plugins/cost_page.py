@@ -9,13 +9,12 @@ from datasette import hookimpl
 from datasette.utils.asgi import Response
 from markupsafe import Markup
 
-from state_ledger import charts, figures
-from state_ledger.charts import Bar, Segment
 from state_ledger.errors import ParameterError
 from state_ledger.ledger.apportion import DAY_RULES
 from state_ledger.ledger.days import today
-from state_ledger.pages import provenance, tables
+from state_ledger.pages import charts, figures, provenance, tables
 from state_ledger.pages.asking import OutOfTime, Unanswered
+from state_ledger.pages.charts import Bar, Segment
 from state_ledger.pages.cost import FILTERS, GROUPS, Cost, Group, check, read_cost
 from state_ledger.pages.cost_rows import row_cells, row_columns, row_label, row_link, total_cells
 from state_ledger.pages.links import Links

@@ -8,8 +8,8 @@ from datasette import hookimpl
 from datasette.utils.asgi import Response
 from markupsafe import Markup
 
-from state_ledger import charts, figures, questions
-from state_ledger.pages import provenance, tables
+from state_ledger import questions
+from state_ledger.pages import charts, figures, provenance, tables
 from state_ledger.pages.home import Home, PeriodFigures, read_home
 from state_ledger.pages.links import Links
 from state_ledger.pages.sums import Record, cost_text

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from datasette.utils.asgi import Forbidden, NotFound, Response
 
 import state_ledger
-from state_ledger import figures
+from state_ledger.pages import figures
 from state_ledger.pages.asking import Ask
 from state_ledger.pages.attention import Notice
 from state_ledger.pages.links import Links

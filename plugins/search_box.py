@@ -12,7 +12,7 @@ from datasette import hookimpl
 from datasette.filters import FilterArguments
 from datasette.utils.asgi import BadRequest
 
-from state_ledger.index_health import why_unusable
+from state_ledger.full_text.health import why_unusable
 from state_ledger.plugins import compat
 from state_ledger.plugins.address import App, Scope
 from state_ledger.plugins.stores import registry

@@ -20,9 +20,8 @@ from datasette.utils import tilde_decode
 from datasette.utils.asgi import Response
 from markupsafe import Markup
 
-from state_ledger import charts, figures
 from state_ledger.errors import StateLedgerError
-from state_ledger.pages import provenance
+from state_ledger.pages import charts, figures, provenance
 from state_ledger.pages.card import read_card
 from state_ledger.plugins import address, compat, page
 from state_ledger.plugins.address import App, Scope

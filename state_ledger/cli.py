@@ -18,7 +18,7 @@ import click
 
 from state_ledger import __version__, access
 from state_ledger.errors import StoreAccessError
-from state_ledger.migrate_command import migrate
+from state_ledger.migrate.command import migrate
 from state_ledger.stores import cache_folder, find_stores
 
 PORT = 8001

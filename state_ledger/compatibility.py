@@ -21,11 +21,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from state_ledger import checkpoints, contention, full_text, migrate, opening
+from state_ledger import full_text, migrate
 from state_ledger.schema import SCHEMA_VERSION
 from state_ledger.search import query, text
 from state_ledger.sqlite import Connection
-from state_ledger.writer import Writer
+from state_ledger.writing import checkpoints, contention, opening
+from state_ledger.writing.writer import Writer
 
 __all__ = ["DEFAULT_DB_PATH", "MAX_FTS5_QUERY_CHARS", "SCHEMA_VERSION", "PrivateNames"]
 

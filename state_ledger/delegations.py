@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from state_ledger.sqlite import Connection
-from state_ledger.writer import Writer
+from state_ledger.writing.writer import Writer
 
 _JSON = {"task_json": "task", "event_json": "event", "result_json": "result"}
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Mapping
 
 from state_ledger.sqlite import Connection
-from state_ledger.writer import Writer
+from state_ledger.writing.writer import Writer
 
 
 def save_gateway_routing_entry(writer: Writer, session_key: str, entry_json: str, *, scope: str = "") -> None:

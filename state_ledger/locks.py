@@ -12,7 +12,7 @@ import sys
 import time
 
 from state_ledger.sqlite import Connection
-from state_ledger.writer import Writer
+from state_ledger.writing.writer import Writer
 
 DEFAULT_TTL_S = 300.0
 

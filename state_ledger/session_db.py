@@ -13,27 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from state_ledger import (
-    conversations,
-    delegations,
-    deletion,
-    gateway,
-    imports,
-    index_rewrite,
-    listing,
-    locks,
-    message_windows,
-    messages,
-    meta,
-    portability,
-    replay,
-    retention,
-    rewriting,
-    search,
-    sessions,
-    titles,
-    usage,
-)
+from state_ledger import delegations, gateway, locks, messages, portability, retention, search, sessions, titles, usage
 from state_ledger.compatibility import (
     _CHECKPOINT_EVERY_N_WRITES,
     _WRITE_MAX_RETRIES,
@@ -45,7 +25,14 @@ from state_ledger.compatibility import (
     PrivateNames,
 )
 from state_ledger.errors import CompressionSessionBusyError, CompressionSessionClosedError, StoreBusyError
-from state_ledger.writer import Writer
+from state_ledger.full_text import rewrite as index_rewrite
+from state_ledger.messages import replay, rewriting
+from state_ledger.messages import windows as message_windows
+from state_ledger.portability import imports
+from state_ledger.retention import deletion
+from state_ledger.sessions import conversations, listing
+from state_ledger.writing import meta
+from state_ledger.writing.writer import Writer
 
 __all__ = [
     "DEFAULT_DB_PATH",

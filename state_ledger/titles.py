@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from state_ledger.conversations import earlier_segments
 from state_ledger.sessions import begins_with, select_columns
+from state_ledger.sessions.conversations import earlier_segments
 from state_ledger.sqlite import Connection
 from state_ledger.surrogates import scrub
-from state_ledger.writer import Writer
+from state_ledger.writing.writer import Writer
 
 MAX_TITLE_LENGTH = 100
 """Characters of a title, after cleaning."""

@@ -13,7 +13,7 @@ from typing import Any
 from state_ledger.sessions import upsert
 from state_ledger.sqlite import Connection, Row
 from state_ledger.surrogates import scrub_optional
-from state_ledger.writer import Writer
+from state_ledger.writing.writer import Writer
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from state_ledger import charts
-from state_ledger.charts import Bar, Segment
+from state_ledger.pages import charts
+from state_ledger.pages.charts import Bar, Segment
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from state_ledger import cjk, full_text, index_rewrite, migrate
-from state_ledger.full_text import CJK
+from state_ledger import full_text, migrate
+from state_ledger.full_text import CJK, cjk
+from state_ledger.full_text import rewrite as index_rewrite
 from state_ledger.sqlite import sqlite3
-from state_ledger.writer import Writer
+from state_ledger.writing.writer import Writer
 from tests.migrated import assert_sound
 
 ADD = (

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from state_ledger.conversations import compression_tips, last_segments_first
 from state_ledger.session_db import SessionDB
+from state_ledger.sessions.conversations import compression_tips, last_segments_first
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from state_ledger import figures
+from state_ledger.pages import figures
 
 
 @pytest.mark.parametrize(

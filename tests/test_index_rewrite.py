@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from state_ledger import full_text, index_rewrite, migrate, schema, text_layout
+from state_ledger import full_text, migrate, schema
 from state_ledger.full_text import WORDS
+from state_ledger.full_text import layout as text_layout
+from state_ledger.full_text import rewrite as index_rewrite
 from state_ledger.sqlite import sqlite3
-from state_ledger.writer import Writer
+from state_ledger.writing.writer import Writer
 from tests.migrated import MESSAGE_COLUMNS, OLD_SQLITE, assert_sound, rows
 
 

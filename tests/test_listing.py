@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from state_ledger.previews import preview
 from state_ledger.schema import declared_columns
 from state_ledger.session_db import SessionDB
+from state_ledger.sessions.previews import preview
 
 
 @pytest.fixture

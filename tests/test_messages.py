@@ -18,7 +18,7 @@ from state_ledger import ledger, messages, sessions
 from state_ledger.errors import CompressionSessionBusyError, CompressionSessionClosedError
 from state_ledger.schema import declared_columns
 from state_ledger.sqlite import sqlite3
-from state_ledger.writer import Writer
+from state_ledger.writing.writer import Writer
 
 
 @pytest.fixture

@@ -12,15 +12,17 @@ import time
 
 import pytest
 
-from state_ledger import index_rewrite, migrate
+from state_ledger import migrate
+from state_ledger.full_text import rewrite as index_rewrite
 from state_ledger.sqlite import sqlite3
-from state_ledger.writer import Writer
+from state_ledger.writing.writer import Writer
 from tests.migrated import MESSAGE_COLUMNS, assert_sound, live_columns, rows, totals
 
 OPEN = """
 import sys, time
-from state_ledger import migrate, index_rewrite
-from state_ledger.writer import Writer
+from state_ledger import migrate
+from state_ledger.full_text import rewrite as index_rewrite
+from state_ledger.writing.writer import Writer
 if len(sys.argv) > 2:
     migrate.LARGE_MESSAGES, index_rewrite.ROWS_PER_STEP = 0, 10
 print("ready", flush=True)

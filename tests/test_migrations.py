@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from state_ledger import migrate, migration_set, schema
+from state_ledger import migrate, schema
+from state_ledger.migrate import migration_set
 from state_ledger.sqlite import sqlite3
-from state_ledger.writer import Writer
+from state_ledger.writing.writer import Writer
 from tests.migrated import (
     MESSAGE_COLUMNS,
     SESSION_COLUMNS,

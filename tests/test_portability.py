@@ -13,10 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from state_ledger import imports, messages, portability, rewriting, sessions, titles, usage
+from state_ledger import messages, portability, sessions, titles, usage
 from state_ledger.content import PREFIX
+from state_ledger.messages import rewriting
+from state_ledger.portability import imports
 from state_ledger.sqlite import sqlite3
-from state_ledger.writer import Writer
+from state_ledger.writing.writer import Writer
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from state_ledger import questions
 from state_ledger.errors import ParameterError
-from state_ledger.parameters import COMMON, compile_sql, names_in, tokens
+from state_ledger.questions.parameters import COMMON, compile_sql, names_in, tokens
 from state_ledger.settings import Settings
 from tests import books
 

@@ -10,7 +10,7 @@ import pytest
 
 from state_ledger import messages, sessions
 from state_ledger.schema import declared_columns
-from state_ledger.writer import Writer
+from state_ledger.writing.writer import Writer
 
 
 @pytest.fixture

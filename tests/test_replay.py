@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from state_ledger import alternation, messages, replay, sessions
-from state_ledger.writer import Writer
+from state_ledger import messages, sessions
+from state_ledger.messages import alternation, replay
+from state_ledger.writing.writer import Writer
 
 REVIEW = "Review the conversation above and consider saving to memory if appropriate."
 

@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
-from state_ledger import deletion, full_text, meta, retention
+from state_ledger import full_text, retention
+from state_ledger.retention import deletion
 from state_ledger.search import search_messages
-from state_ledger.writer import Writer
+from state_ledger.writing import meta
+from state_ledger.writing.writer import Writer
 
 DAY = 86_400.0
 NOW = time.time()

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from state_ledger import messages, rewriting, sessions
+from state_ledger import messages, sessions
 from state_ledger.errors import CompressionSessionClosedError
+from state_ledger.messages import rewriting
 from state_ledger.sqlite import sqlite3
-from state_ledger.writer import Writer
+from state_ledger.writing.writer import Writer
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from state_ledger import content, full_text
 from state_ledger.search import MAX_CHARACTERS, contains_cjk, find, sanitize_fts5_query, search_messages
 from state_ledger.search.text import words
 from state_ledger.sqlite import sqlite3
-from state_ledger.writer import Writer
+from state_ledger.writing.writer import Writer
 
 Make = Callable[..., Writer]
 

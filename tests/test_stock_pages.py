@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from state_ledger.index_health import why_unusable
+from state_ledger.full_text.health import why_unusable
 from state_ledger.plugins import compat, counts
 from state_ledger.plugins.stores import registry
 from state_ledger.sqlite import sqlite3

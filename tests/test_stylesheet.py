@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from state_ledger import charts
 from state_ledger.assets import folder
+from state_ledger.pages import charts
 
 CSS = (folder("static") / "ledger.css").read_text(encoding="utf-8")
 

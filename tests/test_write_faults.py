@@ -18,10 +18,11 @@ from pathlib import Path
 
 import pytest
 
-from state_ledger import full_text, journal
+from state_ledger import full_text
 from state_ledger.errors import StoreFullError
 from state_ledger.session_db import SessionDB
 from state_ledger.sqlite import sqlite3
+from state_ledger.writing import journal
 
 STRESS = os.environ.get("STATE_LEDGER_STRESS") == "1"
 PROCESSES = 8

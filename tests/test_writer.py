@@ -17,10 +17,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from state_ledger import checkpoints, contention, full_text, journal, opening, schema
+from state_ledger import full_text, schema
 from state_ledger.errors import SchemaTooNewError, StoreAccessError, StoreBusyError, StoreFullError
 from state_ledger.sqlite import Connection, sqlite3
-from state_ledger.writer import Writer
+from state_ledger.writing import checkpoints, contention, journal, opening
+from state_ledger.writing.writer import Writer
 
 needs_wal = pytest.mark.skipif(journal.has_wal_reset_bug(), reason="this SQLite makes files without a log")
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc/locks is Linux's")

@@ -18,8 +18,8 @@ from state_ledger.demo.prose import Voices
 from state_ledger.demo.rhythm import Rhythm
 from state_ledger.demo.session import Session
 from state_ledger.demo.tools import Toolbox
-from state_ledger.journal import has_wal_reset_bug
 from state_ledger.sqlite import sqlite3, version_info
+from state_ledger.writing.journal import has_wal_reset_bug
 
 DEFAULT_END = datetime(2026, 11, 28, 23, 0, tzinfo=timezone.utc)
 """Where a demo store's period ends unless told otherwise: fixed, so that equal seeds give equal rows."""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from state_ledger import figures
+from state_ledger.pages import figures
 from state_ledger.pages.sums import Record, left_out
 from state_ledger.shape import Shape
 

@@ -10,7 +10,7 @@ from state_ledger.pages.asking import Answer, Ask
 from state_ledger.pages.daily import Daily, daily
 from state_ledger.pages.period import PRESETS, Period
 from state_ledger.pages.sums import Record, Sums
-from state_ledger.parameters import COMMON, ParameterSettings, validate, with_settings
+from state_ledger.questions.parameters import COMMON, ParameterSettings, validate, with_settings
 
 FILTERS = ("source", "model", "profile", "day_rule", "tz")
 """The common parameters that a reader can set beside period and group."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from state_ledger import figures
+from state_ledger.pages import figures
 from state_ledger.pages.cost import Group
 from state_ledger.pages.links import Links
 from state_ledger.pages.sums import Record, Sums

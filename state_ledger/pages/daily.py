@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from state_ledger.charts import SERIES, Bar, Segment
+from state_ledger.pages.charts import SERIES, Bar, Segment
 from state_ledger.pages.sums import Record, Sums, left_out
 
 OTHER = "other models"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from state_ledger import figures
+from state_ledger.pages import figures
 
 PRESETS = ("7d", "30d", "90d", "this-month", "last-month", "all")
 """The keys of the periods that a page offers."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from state_ledger import figures
+from state_ledger.pages import figures
 
 Record = Mapping[str, Any]
 """One row of a question by column name."""

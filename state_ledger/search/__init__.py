@@ -16,7 +16,7 @@ from state_ledger.search.query import MAX_CHARACTERS, parse, sanitize_fts5_query
 from state_ledger.search.routes import Hit, Search
 from state_ledger.search.text import contains_cjk
 from state_ledger.sqlite import Row
-from state_ledger.writer import Writer
+from state_ledger.writing.writer import Writer
 
 __all__ = ["MAX_CHARACTERS", "Answer", "contains_cjk", "find", "sanitize_fts5_query", "search_messages"]
 

@@ -17,7 +17,7 @@ from itertools import product
 from state_ledger.search import text as _text
 from state_ledger.search.query import Term
 from state_ledger.sqlite import Connection, sqlite3
-from state_ledger.writer import Writer
+from state_ledger.writing.writer import Writer
 
 _MOST = 400
 _MIXED = re.compile(rf"[^{_text.UNSPACED}][{_text.UNSPACED}]|[{_text.UNSPACED}][^{_text.UNSPACED}]")

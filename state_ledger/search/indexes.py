@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from state_ledger import index_health
+from state_ledger.full_text import health as index_health
 from state_ledger.sqlite import Connection, sqlite3
 
 WORDS = "messages_fts"

@@ -21,7 +21,7 @@ from state_ledger.search.filters import Filters
 from state_ledger.search.indexes import Indexes
 from state_ledger.search.query import Branch, Query, Term
 from state_ledger.sqlite import sqlite3
-from state_ledger.writer import Writer
+from state_ledger.writing.writer import Writer
 
 _FROM = "messages m JOIN sessions s ON s.id = m.session_id"
 _ROWS_AT_A_TIME = 500

@@ -11,7 +11,7 @@ from state_ledger.search.query import Query
 from state_ledger.search.routes import Hit
 from state_ledger.search.text import UNSPACED
 from state_ledger.sqlite import Row, sqlite3
-from state_ledger.writer import Writer
+from state_ledger.writing.writer import Writer
 
 BEFORE, AFTER, CUT = ">>>", "<<<", "..."
 TOKENS = 40

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from state_ledger.content import decode
-from state_ledger.writer import Writer
+from state_ledger.writing.writer import Writer
 
 _READ = 63
 _SHOWN = 60

@@ -12,8 +12,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from state_ledger import text_layout
 from state_ledger.full_text import CJK, has_tokenizer, rebuild, source_view_sql, trigger_sql
+from state_ledger.full_text import layout as text_layout
 from state_ledger.sqlite import Connection, sqlite3
 
 STALE_KEY = "fts_cjk_stale"

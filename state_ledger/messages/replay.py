@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from state_ledger.alternation import repair
-from state_ledger.message_rows import LIVE, decoded, json_of, select_list
+from state_ledger.messages.alternation import repair
+from state_ledger.messages.rows import LIVE, decoded, json_of, select_list
 from state_ledger.surrogates import scrub
-from state_ledger.writer import Writer
+from state_ledger.writing.writer import Writer
 
 Message = dict[str, Any]
 

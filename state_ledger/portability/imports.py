@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from state_ledger import message_rows
 from state_ledger.content import json_text
-from state_ledger.message_rows import Entry, decoders, moment
+from state_ledger.messages import rows as message_rows
+from state_ledger.messages.rows import Entry, decoders, moment
 from state_ledger.schema import declared_columns
 from state_ledger.sqlite import Connection
 from state_ledger.surrogates import scrub
-from state_ledger.writer import Writer
+from state_ledger.writing.writer import Writer
 
 MAX_SESSIONS = 500
 MAX_SESSION_MESSAGES = 10_000

@@ -9,8 +9,8 @@ import threading
 from contextlib import closing, suppress
 from pathlib import Path
 
-from state_ledger.journal import has_wal_reset_bug
 from state_ledger.sqlite import Connection, sqlite3
+from state_ledger.writing.journal import has_wal_reset_bug
 
 EVERY_N_WRITES = 50
 TRUNCATE_ABOVE_BYTES = 64 << 20

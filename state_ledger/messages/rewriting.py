@@ -9,13 +9,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from state_ledger import content as contents
-from state_ledger import message_rows
 from state_ledger.errors import CompressionSessionClosedError
-from state_ledger.message_rows import LIVE, Entry
+from state_ledger.messages import rows as message_rows
 from state_ledger.messages import unknown_session
+from state_ledger.messages.rows import LIVE, Entry
 from state_ledger.sqlite import Connection
 from state_ledger.surrogates import scrub
-from state_ledger.writer import Writer
+from state_ledger.writing.writer import Writer
 
 _CLOSED = "SELECT 1 FROM sessions WHERE id = ? AND ended_at IS NOT NULL AND end_reason = 'compression'"
 

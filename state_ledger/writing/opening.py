@@ -8,10 +8,11 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from state_ledger import access, contention, full_text, journal, schema
+from state_ledger import access, full_text, schema
 from state_ledger.connection import decode_text, read_only_uri
 from state_ledger.errors import StoreAccessError
 from state_ledger.sqlite import Connection, Row, sqlite3
+from state_ledger.writing import contention, journal
 
 _CORRUPT, _NOTADB, _IOERR = 11, 26, 10
 _CANTOPEN, _READONLY = 14, 8

@@ -10,13 +10,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from state_ledger import conversations, message_rows
-from state_ledger.imports import import_sessions
-from state_ledger.message_rows import LIVE, decoded, decoders
+from state_ledger.messages import rows as message_rows
+from state_ledger.messages.rows import LIVE, decoded, decoders
+from state_ledger.portability.imports import import_sessions
 from state_ledger.schema import declared_columns
+from state_ledger.sessions import conversations
 from state_ledger.sqlite import Row
 from state_ledger.surrogates import scrub
-from state_ledger.writer import Writer
+from state_ledger.writing.writer import Writer
 
 __all__ = [
     "export_all", "export_session", "export_session_lineage", "import_sessions", "iterate_messages",

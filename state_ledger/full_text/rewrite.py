@@ -14,11 +14,14 @@ from typing import Any
 
 from sqlite_utils import Database
 
-from state_ledger import checkpoints, cjk, full_text, migration_set, text_layout
-from state_ledger.full_text import CJK, WORDS, TextIndex
+from state_ledger import full_text
+from state_ledger.full_text import CJK, WORDS, TextIndex, cjk
+from state_ledger.full_text import layout as text_layout
+from state_ledger.full_text.layout import Layout
+from state_ledger.migrate import migration_set
 from state_ledger.sqlite import Connection, sqlite3
-from state_ledger.text_layout import Layout
-from state_ledger.writer import Writer
+from state_ledger.writing import checkpoints
+from state_ledger.writing.writer import Writer
 
 ROWS_PER_STEP = 500
 PAUSE_S = 0.01

@@ -15,12 +15,15 @@ from typing import TYPE_CHECKING
 
 from sqlite_utils import Database
 
-from state_ledger import cjk, key_shapes, migration_set, schema, text_layout
+from state_ledger import schema
+from state_ledger.full_text import cjk
+from state_ledger.full_text import layout as text_layout
+from state_ledger.full_text.layout import Layout
+from state_ledger.migrate import key_shapes, migration_set
 from state_ledger.sqlite import Connection
-from state_ledger.text_layout import Layout
 
 if TYPE_CHECKING:
-    from state_ledger.writer import Writer
+    from state_ledger.writing.writer import Writer
 
 LARGE_MESSAGES = 20_000
 LARGE_BYTES = 512 * 1024 * 1024

@@ -9,8 +9,8 @@ import logging
 import sys
 from pathlib import Path
 
-from state_ledger.contention import result_code
 from state_ledger.sqlite import Connection, sqlite3, version_info
+from state_ledger.writing.contention import result_code
 
 _log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ import yaml
 from state_ledger import assets
 from state_ledger.errors import StateLedgerError
 from state_ledger.ledger.glossary import COLUMNS, Meaning
-from state_ledger.parameters import (
+from state_ledger.questions.parameters import (
     COMMON,
     Parameter,
     ParameterSettings,

@@ -13,7 +13,7 @@ from pathlib import Path
 from state_ledger.ledger.columns import column, json_marker
 from state_ledger.shape import Shape
 from state_ledger.sqlite import Connection
-from state_ledger.writer import Writer
+from state_ledger.writing.writer import Writer
 
 _BATCH = 500
 

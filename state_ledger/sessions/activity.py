@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from state_ledger.conversations import continued_sessions, last_segments_first
-from state_ledger.writer import Writer
+from state_ledger.sessions.conversations import continued_sessions, last_segments_first
+from state_ledger.writing.writer import Writer
 
 _SEPARATORS = str.maketrans("", "", "-_. ")
 

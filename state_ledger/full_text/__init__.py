@@ -44,7 +44,7 @@ WORDS = TextIndex("messages_fts", "messages")
 TRIGRAMS = TextIndex("messages_fts_trigram", "messages_fts_trigram_src", "trigram", "tool")
 INDEXES = (WORDS, TRIGRAMS)
 CJK = TextIndex("messages_fts_cjk", "messages_fts_cjk_src", "cjk_unicode61", "tool", "fts_cjk_rebuild")
-"""Made only where its tokenizer, a loadable extension, is there: see `state_ledger.cjk`."""
+"""Made only where its tokenizer, a loadable extension, is there: see `state_ledger.full_text.cjk`."""
 
 
 def create(connection: Connection) -> list[TextIndex]:

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from state_ledger import content as contents
-from state_ledger import message_rows
 from state_ledger.errors import CompressionSessionBusyError, CompressionSessionClosedError
-from state_ledger.message_rows import LIVE
-from state_ledger.message_windows import get_anchored_view, get_messages_around
+from state_ledger.messages import rows as message_rows
+from state_ledger.messages.rows import LIVE
+from state_ledger.messages.windows import get_anchored_view, get_messages_around
 from state_ledger.sqlite import Connection, sqlite3
 from state_ledger.surrogates import scrub
-from state_ledger.writer import Writer
+from state_ledger.writing.writer import Writer
 
 __all__ = [
     "append_message", "append_messages", "get_anchored_view", "get_first_assistant_text", "get_messages",

@@ -5,10 +5,10 @@ Source: session-db, sections 11 and 12.
 
 from __future__ import annotations
 
-from state_ledger import checkpoints
 from state_ledger.errors import StoreAccessError
 from state_ledger.sqlite import Connection
-from state_ledger.writer import Writer
+from state_ledger.writing import checkpoints
+from state_ledger.writing.writer import Writer
 
 
 def get_meta(writer: Writer, key: str) -> str | None:
@@ -52,7 +52,7 @@ def vacuum(writer: Writer) -> int:
     keeps other writers out meanwhile.
     Raises StoreBusyError if the store stays locked, StoreAccessError if it is open to read only.
     """
-    from state_ledger import index_rewrite
+    from state_ledger.full_text import rewrite as index_rewrite
 
     if writer.read_only:
         raise StoreAccessError(

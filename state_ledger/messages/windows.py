@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from state_ledger.message_rows import decoded, select_list
+from state_ledger.messages.rows import decoded, select_list
 from state_ledger.sqlite import Row
 from state_ledger.surrogates import scrub
-from state_ledger.writer import Writer
+from state_ledger.writing.writer import Writer
 
 
 def get_messages_around(

@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from state_ledger import activity, previews
-from state_ledger.activity import Conversations
-from state_ledger.conversations import compression_tips
 from state_ledger.ledger.columns import column, json_marker
 from state_ledger.ledger.sessions import may_continue
-from state_ledger.sessions import begins_with, select_columns
+from state_ledger.sessions import activity, begins_with, previews, select_columns
+from state_ledger.sessions.activity import Conversations
+from state_ledger.sessions.conversations import compression_tips
 from state_ledger.shape import Shape
 from state_ledger.sqlite import Row
-from state_ledger.writer import Writer
+from state_ledger.writing.writer import Writer
 
 _BATCH = 500
 """Ids in one statement; SQLite older than 3.32 takes 999 parameters."""

@@ -13,12 +13,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from state_ledger import checkpoints, cjk, journal, migrate, opening
-from state_ledger.contention import Patience, begin, is_busy, patiently, result_code
+from state_ledger import migrate
 from state_ledger.errors import SchemaTooNewError, StoreAccessError, StoreFullError
+from state_ledger.full_text import cjk
 from state_ledger.schema import SCHEMA_VERSION, TABLES
 from state_ledger.shape import Shape
 from state_ledger.sqlite import Connection, Row, sqlite3
+from state_ledger.writing import checkpoints, journal, opening
+from state_ledger.writing.contention import Patience, begin, is_busy, patiently, result_code
 
 T = TypeVar("T")
 

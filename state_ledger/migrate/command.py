@@ -30,9 +30,10 @@ def migrate(path: Path, dry_run: bool, vacuum: bool) -> None:
 
 
 def _tell(path: Path) -> None:
-    from state_ledger import cjk, index_rewrite
+    from state_ledger.full_text import cjk
+    from state_ledger.full_text import rewrite as index_rewrite
     from state_ledger.migrate import is_newer, plan
-    from state_ledger.writer import Writer
+    from state_ledger.writing.writer import Writer
 
     writer = Writer(path, read_only=True)
     try:
@@ -53,8 +54,9 @@ def _tell(path: Path) -> None:
 
 
 def _migrate(path: Path, vacuum: bool) -> None:
-    from state_ledger import index_rewrite, migrate
-    from state_ledger.writer import Writer
+    from state_ledger import migrate
+    from state_ledger.full_text import rewrite as index_rewrite
+    from state_ledger.writing.writer import Writer
 
     writer = Writer(path)
     try:

@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from state_ledger import conversations, deletion, meta
 from state_ledger.ledger.columns import column
-from state_ledger.prune_selection import DAY_S, last_active, select
+from state_ledger.retention import deletion
+from state_ledger.retention.selection import DAY_S, last_active, select
+from state_ledger.sessions import conversations
 from state_ledger.sqlite import Connection, Row
-from state_ledger.writer import Writer
+from state_ledger.writing import meta
+from state_ledger.writing.writer import Writer
 
 _LAST_PRUNE, _LAST_ARCHIVE = "last_auto_prune", "last_auto_archive"
 

@@ -15,7 +15,7 @@ from state_ledger.schema import declared_columns
 from state_ledger.shape import Shape
 from state_ledger.sqlite import Connection
 from state_ledger.surrogates import scrub, scrub_optional
-from state_ledger.writer import Writer
+from state_ledger.writing.writer import Writer
 
 _INHERITED = ("cwd", "git_repo_root", "git_branch", "profile_name")
 """What a child takes over from its parent where it has nothing of its own."""

@@ -15,7 +15,7 @@ from state_ledger.ledger.sessions import claim_terms, may_continue
 from state_ledger.sessions import get_session, select_columns
 from state_ledger.shape import Shape
 from state_ledger.sqlite import Connection
-from state_ledger.writer import Writer
+from state_ledger.writing.writer import Writer
 
 _BATCH = 500
 """Ids in one statement; SQLite older than 3.32 takes 999 parameters."""

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from datetime import date
 from html import escape as _escape
 
-from state_ledger import figures
+from state_ledger.pages import figures
 
 SERIES = 8
 """How many series have a colour of their own; all further ones are drawn as "other"."""
