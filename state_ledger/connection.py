@@ -84,7 +84,9 @@ def open_for_reading(
     try:
         connection.row_factory = Row
         connection.text_factory = decode_text
-        ledger.install(connection, profile=profile or stores.profile_of(path), settings=settings)
+        shape = ledger.install(connection, profile=profile or stores.profile_of(path), settings=settings)
+        if shape.is_store:
+            functions.install(connection)
         guard(connection)
     except BaseException:
         connection.close()

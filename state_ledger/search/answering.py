@@ -16,11 +16,13 @@ def find(
     *,
     shape: Shape | None = None,
     companion: Companion | None = None,
+    budget_s: float | None = None,
 ) -> Answer:
     """The messages that hold what was typed, with snippets; no text is an error.
 
     connection: any that can read the store. shape: of its file, read if it is not given. companion: of
-    the store, see `state_ledger.companion.open_for_search`; the answer is the same without.
+    the store, see `state_ledger.companion.open_for_search`; the answer is the same without. budget_s:
+    how long to look for what no index knows, in seconds; None for as long as it takes.
     Raises sqlite3.DatabaseError if the messages themselves cannot be read.
     """
     parsed = query.parse(request.q, edges_in_any_case=request.edges_in_any_case)
@@ -30,7 +32,7 @@ def find(
     if request.limit == 0 or request.sources == ():
         return Answer([], "index", hint=hint)
     shape = Shape.read(connection) if shape is None else shape
-    found = Search(connection, request, parsed, shape=shape, companion=companion).hits()
+    found = Search(connection, request, parsed, shape=shape, companion=companion, budget_s=budget_s).hits()
     rows = hits.read(connection, shape, found.ids, parsed.wanted, inside=found.inside)
     goes_on = found.more and bool(found.ids) and request.sort != BEST
     return Answer(
@@ -50,11 +52,13 @@ def count(
     shape: Shape | None = None,
     companion: Companion | None = None,
     most: int = 1000,
+    budget_s: float | None = None,
 ) -> Count:
     """How many messages match, counted up to `most`; paging and order do not matter."""
     parsed = query.parse(request.q, edges_in_any_case=request.edges_in_any_case)
     if not parsed or request.sources == ():
         return Count(0)
     shape = Shape.read(connection) if shape is None else shape
-    number, more = Search(connection, request, parsed, shape=shape, companion=companion).count(most)
+    search = Search(connection, request, parsed, shape=shape, companion=companion, budget_s=budget_s)
+    number, more = search.count(most)
     return Count(number, more)

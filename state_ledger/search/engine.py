@@ -58,6 +58,7 @@ class Search:
         *,
         shape: Shape,
         companion: Companion | None = None,
+        budget_s: float | None = None,
     ) -> None:
         assert query.root is not None
         self.connection, self.request, self.query, self.shape = connection, request, query, shape
@@ -65,7 +66,7 @@ class Search:
         self.companion = companion
         self.where = filters.condition(request, shape)
         self.indexes = Indexes.read(connection)
-        self.deadline = None if request.seconds is None else time.monotonic() + request.seconds
+        self.deadline = None if budget_s is None else time.monotonic() + budget_s
 
     def hits(self) -> Found:
         """The hits that the request asks for, in its order."""
@@ -124,15 +125,20 @@ class Search:
         return ids, len(ids) == wanted and next(merged, None) is not None
 
     def _matching(self, plan: Plan, store: Store) -> Iterator[int]:
-        looked_at = self._looked_at(store.merged(plan.maybe)) if plan.maybe else iter(())
-        return store.merged((*plan.sure, looked_at)) if plan.sure else looked_at
-
-    def _looked_at(self, offered: Iterator[int]) -> Iterator[int]:
-        """Those of the messages that match, by their text."""
+        """The ids that match, in order; of those that are not sure the text is looked at."""
+        offered = store.labelled(plan.sure, plan.maybe)
         size = FIRST_LOOK
         while batch := list(islice(offered, size)):
-            fields = self._fields(batch)
-            yield from (each for each in batch if each in fields and self._matches(fields[each]))
+            doubtful = [each for each, sure in batch if not sure and plan.possible(each)]
+            if doubtful and store.late:
+                store.stopped = True
+                doubtful = []
+            fields = self._fields(doubtful) if doubtful else {}
+            if plan.structured is not None:
+                plan.structured.remember(fields)
+            for each, sure in batch:
+                if sure or (each in fields and self._matches(fields[each])):
+                    yield each
             size = min(size * 2, LONGEST_LOOK)
 
     def _matches(self, fields: match.Fields) -> bool:
@@ -214,6 +220,6 @@ class Search:
         if self.indexes.words or self.indexes.trigrams or self.indexes.pairs:
             notice = f"The search index is damaged ({error}); messages are looked through one by one."
             notices = (*self.indexes.notices, notice)
-            self.indexes = Indexes(None, None, None, "1", "1", (), notices)
+            self.indexes = Indexes(None, None, None, "1", "1", "", (), notices)
             return True
         return False

@@ -70,14 +70,13 @@ def in_words(root: Node, vocabulary: Vocabulary | None) -> Expression | None:
         if not term.certain:
             return None
         star = " *" if term.prefix and not term.pieces[-1].run and term.folded.endswith(term.pieces[-1].text) else ""
-        calls = [] if _ascii(term) else [f'{_quoted(_escaped_words(term))} *']
         if term.spaced:
             phrases = _phrases(term, vocabulary, bool(star))
             plain = [f'"{" ".join(piece.text for piece in term.pieces)}"{star}']
             whole = phrases is not None
             return Expression(
-                " OR ".join([*plain, *map(_quoted, phrases or ()), *calls]),
-                exact=not term.has_signs and not calls,
+                " OR ".join([*plain, *map(_quoted, phrases or ())]),
+                exact=not term.has_signs,
                 whole=whole,
             )
         forms = [_part(piece, vocabulary, bool(star) and piece is term.pieces[-1]) for piece in term.pieces]
@@ -85,10 +84,26 @@ def in_words(root: Node, vocabulary: Vocabulary | None) -> Expression | None:
         if len(known) < len(forms):
             # What can be said is still a place to look: a run as a word, or the beginning of one.
             known = known or [[f"{_quoted(piece.text)} *"] for piece in term.pieces[:1]]
-            options = [f"({' AND '.join('(' + ' OR '.join(each) + ')' for each in known)})", *calls]
-            return Expression(" OR ".join(options), exact=False, whole=False)
+            together = " AND ".join(f"({' OR '.join(each)})" for each in known)
+            return Expression(together, exact=False, whole=False)
         together = " AND ".join(f"({' OR '.join(each)})" for each in known)
-        return Expression(" OR ".join([f"({together})", *calls]), exact=False, whole=True)
+        return Expression(together, exact=len(known) == 1 and not term.has_signs, whole=True)
+
+    return combine(root, form)
+
+
+def in_escapes(root: Node) -> Expression | None:
+    """For the word index: where letters beyond ASCII may stand in tool calls, as JSON in ASCII writes them."""
+
+    def form(term: Term) -> Expression | None:
+        if not term.pieces:
+            return None
+        if _ascii(term):
+            texts = [_quoted(piece.text) for piece in term.pieces]
+            if term.prefix:
+                texts[-1] += " *"
+            return Expression(" AND ".join(texts), exact=False, whole=True)
+        return Expression(f"{_quoted(_escaped_words(term))} *", exact=False, whole=True)
 
     return combine(root, form)
 
@@ -97,7 +112,7 @@ def _phrases(term: Term, vocabulary: Vocabulary | None, prefix: bool) -> list[st
     """The forms of a phrase in which its ends touch a script without spaces; None if not known."""
     if vocabulary is None:
         return None
-    if vocabulary.words == "\n":
+    if vocabulary.is_empty:
         return []
     words = [piece.text for piece in term.pieces]
     if len(words) == 1:

@@ -8,7 +8,6 @@ tokenizer that is not here.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from state_ledger.full_text import health as index_health
 from state_ledger.search.filters import Condition
@@ -26,13 +25,11 @@ STRUCTURED = "(m.content >= char(0) || 'json:' AND m.content < char(0) || 'json;
 class Apart:
     """Rows that the word index cannot speak for, to be looked at one by one.
 
-    condition: an SQL condition on a message `m` that holds for exactly these rows. quick: the same in a
-    form that SQLite finds fast, None if it takes a scan. after, up_to: they have ids in between.
+    condition: an SQL condition on a message `m` that holds for exactly these rows. after, up_to: they
+    have ids in between.
     """
 
     condition: str
-    parameters: tuple[Any, ...] = ()
-    quick: str | None = None
     after: int | None = None
     up_to: int | None = None
 
@@ -44,7 +41,8 @@ class Indexes:
     words, trigrams, pairs: the name of the index, None where it cannot be asked; pairs only where the
     connection has its tokenizer and the index is not stale.
     beyond_trigrams: SQL on `m`: the message is not in the trigram index; beyond_pairs likewise.
-    apart: rows to be read one by one whatever the word index says.
+    structured: SELECT of the ids of messages with structured content, of which the word index holds the
+        JSON, not the text. apart: other rows to be read one by one whatever the word index says.
     notices: sentences on an index that should be there and cannot be asked.
     """
 
@@ -53,6 +51,7 @@ class Indexes:
     pairs: str | None
     beyond_trigrams: str
     beyond_pairs: str
+    structured: str
     apart: tuple[Apart, ...]
     notices: tuple[str, ...]
 
@@ -85,7 +84,7 @@ class Indexes:
         pairs = not stale and usable(PAIRS)
         apart: list[Apart] = []
         if words:
-            apart = [_structured(sql[WORDS]), *_not_in_layout(sql[WORDS])]
+            apart = _not_in_layout(sql[WORDS])
             waiting = index_health.rows_waiting(connection)
             if waiting is not None:
                 apart.append(Apart("1", after=waiting[0], up_to=waiting[1]))
@@ -105,21 +104,24 @@ class Indexes:
             PAIRS if pairs else None,
             _beyond(TRIGRAMS, sql.get(TRIGRAMS, "")),
             _beyond(PAIRS, sql.get(PAIRS, "")),
+            _structured(sql.get(WORDS, "")),
             tuple(apart),
             tuple(notices),
         )
 
 
-def decided_by_index(indexes: Indexes) -> Condition:
-    """SQL on `m`: the message is none of those to be looked at one by one."""
-    out, parameters = ["1"], list[Any]()
+def decided_by_index(indexes: Indexes, known_up_to: int) -> Condition:
+    """SQL on `m`: the word index speaks for the message.
+
+    known_up_to: up to this id the caller knows the structured messages, and content need not be read.
+    """
+    out, parameters = [f"(m.id <= ? OR NOT coalesce({STRUCTURED}, 0))"], [known_up_to]
     for rows in indexes.apart:
         if rows.after is not None and rows.up_to is not None:
             out.append("NOT (m.id > ? AND m.id <= ?)")
             parameters += [rows.after, rows.up_to]
         else:
             out.append(f"NOT coalesce({rows.condition}, 0)")
-            parameters += rows.parameters
     return " AND ".join(out), parameters
 
 
@@ -138,12 +140,12 @@ def _beyond(index: str, sql: str) -> str:
     return f"({absent} OR m.tool_calls GLOB '*[^ -~]*')"
 
 
-def _structured(words_sql: str) -> Apart:
-    """Structured content, found by its first word where the index holds content as it is stored."""
-    if f"{WORDS}_src" in words_sql:
-        return Apart(STRUCTURED)
-    first_word = f"SELECT rowid FROM main.{WORDS} WHERE {WORDS} MATCH '{{content}} : ^ \"json\"'"
-    return Apart(STRUCTURED, quick=f"(m.id IN ({first_word}) AND {STRUCTURED})")
+def _structured(words_sql: str) -> str:
+    """Structured content is found by its first word where the index holds content as it is stored."""
+    select = f"SELECT m.id FROM main.messages m WHERE {STRUCTURED}"
+    if not words_sql or f"{WORDS}_src" in words_sql:
+        return select
+    return f"{select} AND m.id IN (SELECT rowid FROM main.{WORDS} WHERE {WORDS} MATCH '{{content}} : ^ \"json\"')"
 
 
 def _not_in_layout(words_sql: str) -> list[Apart]:

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import islice
 
 from state_ledger import content
 from state_ledger.search import text as _text
@@ -58,14 +59,22 @@ class Fields:
         return next(self._found(term, inside), None) is not None
 
     def _found(self, term: Term, inside: bool) -> Iterator[bool]:
-        pattern = term.inside if inside else term.pattern
         first = term.pieces[0].text if term.pieces else term.folded
         for folded in self.folded:
             # Almost every text is decided by this, at a tenth of a pattern's cost.
-            if (first in folded or not folded.isascii()) and pattern.search(folded):
+            if (first in folded or not folded.isascii()) and any(_matches(term, folded, inside)):
                 yield True
         if not term.text.isascii() and self.unescaped is not None and term.typed_pattern.search(self.unescaped):
             yield True
+
+
+def _matches(term: Term, folded: str, inside: bool) -> Iterator[re.Match[str]]:
+    """Where a term occurs in folded text."""
+    if inside:
+        return term.inside.finditer(folded)
+    if not folded.isascii():
+        return term.pattern.finditer(folded)
+    return term.ascii_pattern.finditer(folded) if term.ascii_pattern is not None else iter(())
 
 
 def matches(root: Node, fields: Fields, *, inside: bool = False) -> bool:
@@ -73,16 +82,16 @@ def matches(root: Node, fields: Fields, *, inside: bool = False) -> bool:
     return holds(root, lambda term: fields.has(term, inside=inside))
 
 
-def spans(terms: tuple[Term, ...], text: str, *, inside: bool = False) -> list[tuple[Span, Term]]:
-    """Where terms occur in a text, from left to right."""
+def spans(terms: tuple[Term, ...], text: str, *, inside: bool = False, most: int = 100) -> list[tuple[Span, int]]:
+    """Where terms occur in a text, from left to right, at most `most` times each: place and number of the term."""
     folded = _text.fold(text)
     found = [
-        ((match.start(), match.end()), term)
-        for term in terms
-        for match in (term.inside if inside else term.pattern).finditer(folded)
-        if match.end() > match.start()
+        ((each.start(), each.end()), number)
+        for number, term in enumerate(terms)
+        for each in islice(_matches(term, folded, inside), most)
+        if each.end() > each.start()
     ]
-    return sorted(found, key=lambda each: each[0])
+    return sorted(found)
 
 
 def unescaped(stored: str) -> str:

@@ -12,17 +12,17 @@ out) is looked at one by one, whatever the route.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Protocol
 
-from state_ledger.search import expressions, match, vocabulary
+from state_ledger.search import expressions, match, memory, vocabulary
 from state_ledger.search.expressions import Expression
 from state_ledger.search.filters import Condition
 from state_ledger.search.indexes import STRUCTURED, Indexes, decided_by_index
 from state_ledger.search.query import And, Node, Not, Query
-from state_ledger.search.streams import Store, bounded, from_index, from_rows, from_scan
+from state_ledger.search.streams import Store, bounded, from_index, from_scan
 from state_ledger.search.term import Term
 from state_ledger.shape import Shape
 
@@ -44,14 +44,16 @@ class Companion(Protocol):
 class Plan:
     """Streams that together offer every match. ranked: the expression that ranks what is found.
 
-    exact: everything in `sure` is a match, everything else is looked at again.
+    Everything in `sure` is a match, everything else is looked at. structured: what is remembered of
+    structured messages; possible: whether a message can match, by what is remembered of it.
     """
 
     route: str
     sure: tuple[Iterator[int], ...] = ()
     maybe: tuple[Iterator[int], ...] = ()
     ranked: Expression | None = None
-    notices: tuple[str, ...] = field(default=())
+    structured: memory.Structured | None = None
+    possible: Callable[[int], bool] = lambda _each: True
 
 
 class Planner:
@@ -72,14 +74,18 @@ class Planner:
             plan = self._by_companion(words, self.companion)
             if plan is not None:
                 return plan
-        known = vocabulary.of(self.store.connection)
-        expression = expressions.in_words(self.root, known)
+        known = memory.words(self.store.connection, patient=self._patient)
+        expression = expressions.in_words(self.root, None if known is None else known.vocabulary)
         if expression is None:
             return self._scan()
-        if expression.whole and known is not None:
-            new = () if known.words == "\n" and not self._has_runs else self._rest(known.upto)
+        if expression.whole and known is not None and known.vocabulary is not None:
+            new = () if known.vocabulary.is_empty and not self._has_runs else self._rest(known.upto)
             return self._by_words(words, expression, "index", new)
         return self._with_scan(words, expression)
+
+    @property
+    def _patient(self) -> bool:
+        return self.store.deadline is None
 
     @property
     def _has_runs(self) -> bool:
@@ -98,13 +104,26 @@ class Planner:
     # -- routes ---------------------------------------------------------------------------------
 
     def _by_words(
-        self, words: str, expression: Expression, route: str, more: tuple[Iterator[int], ...] = ()
+        self, words: str, expression: Expression, route: str, new: tuple[Iterator[int], ...] = ()
     ) -> Plan:
-        stream = from_index(self.store, words, expression.text, self._decided() if expression.exact else ("1", []))
-        maybe = (*self._apart(), *more)
-        if expression.exact:
-            return Plan(route, (stream,), maybe, expression)
-        return Plan(route, (), (stream, *maybe), expression)
+        """What the word index knows, and what it does not speak for."""
+        plan = self._apart(Plan(route, maybe=new, ranked=expression))
+        if not expression.exact:
+            return replace(plan, maybe=(from_index(self.store, words, expression.text), *plan.maybe))
+        known = plan.structured
+        also, parameters = decided_by_index(self.indexes, -1 if known is None else known.upto)
+        sure = from_index(self.store, words, expression.text, (also, parameters))
+        if known is not None:
+            held = known.members
+            sure = (each for each in sure if each not in held)
+        return replace(plan, sure=(sure,), maybe=(*self._in_escapes(words), *plan.maybe))
+
+    def _in_escapes(self, words: str) -> tuple[Iterator[int], ...]:
+        """Where letters beyond ASCII stand as escapes in tool calls."""
+        if all(term.text.isascii() for term in self.terms):
+            return ()
+        escaped = expressions.in_escapes(self.root)
+        return () if escaped is None else (from_index(self.store, words, escaped.text),)
 
     def _by_companion(self, words: str, companion: Companion) -> Plan | None:
         ranked = expressions.in_words(self.root, vocabulary.NONE)
@@ -113,13 +132,13 @@ class Planner:
             # Either no word of a match stands beside a run, or one does.
             if ranked is None:
                 return None
-            plan = self._by_words(words, ranked, "companion" if new else "index", new)
+            plan = self._by_words(words, ranked, "companion")
             beside = tuple(chain.from_iterable(self._beside(term, companion) for term in self.terms))
-            return Plan("companion", plan.sure, (*plan.maybe, *beside), ranked)
+            return replace(plan, maybe=(*plan.maybe, *beside, *new))
         offered = self._offered(self.root, words, companion)
         if offered is None:
             return None
-        return Plan("companion", (), (offered, *self._apart(), *new), ranked)
+        return self._apart(Plan("companion", maybe=(offered, *new), ranked=ranked))
 
     def _with_scan(self, words: str, expression: Expression) -> Plan:
         """What indexes know at once, and a scan of what none of them knows."""
@@ -139,9 +158,9 @@ class Planner:
             rest, values = self._like(self.root, letters=True)
             among = f"({beyond}) AND ({rest})" if other.whole else f"({rest})"
             scan = from_scan(self.store, (among, values))
-            return Plan(route, plan.sure, (*plan.maybe, stream, scan), expression)
+            return replace(plan, route=route, maybe=(*plan.maybe, stream, scan))
         scan = from_scan(self.store, self._like(self.root, letters=True))
-        return Plan("scan", plan.sure, (*plan.maybe, scan), expression)
+        return replace(plan, maybe=(*plan.maybe, scan))
 
     def _scan(self) -> Plan:
         condition, values = self._like(self.root, letters=False)
@@ -149,23 +168,30 @@ class Planner:
 
     # -- rows that no index decides ---------------------------------------------------------------
 
-    def _decided(self) -> Condition:
-        return decided_by_index(self.indexes)
-
-    def _apart(self) -> tuple[Iterator[int], ...]:
-        return tuple(
-            from_rows(self.store, (rows.quick, list(rows.parameters)))
-            if rows.quick is not None
-            else from_scan(self.store, (rows.condition, list(rows.parameters)), rows.after, rows.up_to)
-            for rows in self.indexes.apart
+    def _apart(self, plan: Plan) -> Plan:
+        """The plan with what the word index does not speak for: structured messages, others that it lacks."""
+        rows = [
+            from_scan(self.store, (each.condition, []), each.after, each.up_to) for each in self.indexes.apart
+        ]
+        known = memory.structured(self.store.connection, self.indexes.structured, patient=self._patient)
+        if known is None:
+            return replace(plan, maybe=(*plan.maybe, *rows, from_scan(self.store, (STRUCTURED, []))))
+        ids = known.beyond(self.store.start, newest_first=self.store.newest_first)
+        new = self._rest(known.upto, STRUCTURED)
+        return replace(
+            plan,
+            maybe=(*plan.maybe, *rows, ids, *new),
+            structured=known,
+            possible=lambda each: known.may_match(each, self.root),
         )
 
-    def _rest(self, upto: int) -> tuple[Iterator[int], ...]:
+    def _rest(self, upto: int, among: str = "1") -> tuple[Iterator[int], ...]:
         """Messages added after something was read that covers them up to an id."""
         newest = self.store.rows("SELECT coalesce(max(id), 0) FROM main.messages", [])[0][0]
         if newest <= upto:
             return ()
-        return (from_scan(self.store, self._like(self.root, letters=False), after=upto),)
+        condition, values = self._like(self.root, letters=False)
+        return (from_scan(self.store, (f"{among} AND ({condition} OR {STRUCTURED})", values), after=upto),)
 
     # -- the companion ------------------------------------------------------------------------------
 
@@ -241,6 +267,12 @@ class Planner:
         columns = [name for name in ("content", "tool_name", "tool_calls") if self.shape.has("messages", name)]
         tests: list[str] = []
         values: list[str] = []
+        if not term.pieces and term.folded.isascii():
+            # A sign that word processors write otherwise stands for any.
+            pattern = _pattern(term.folded, any_of="'\"-")
+            return f"({' OR '.join(f'coalesce(m.{name} LIKE ? ESCAPE {_ESCAPE}, 0)' for name in columns)})", [
+                pattern for _ in columns
+            ]
         for piece in term.pieces:
             plain = piece.text.isascii() and letters
             if not plain and not _caseless(piece.text):
@@ -248,7 +280,7 @@ class Planner:
             texts = {name: [piece.text] for name in columns}
             if "tool_calls" in texts and not piece.text.isascii():
                 texts["tool_calls"].append(match.escaped(piece.typed))
-            one = [f"coalesce(m.{name} LIKE ? ESCAPE '\\', 0)" for name, several in texts.items() for _ in several]
+            one = [f"coalesce(m.{name} LIKE ? ESCAPE {_ESCAPE}, 0)" for name, several in texts.items() for _ in several]
             tests.append(f"({' OR '.join(one)})")
             values += [_pattern(text) for several in texts.values() for text in several]
         return (" AND ".join(tests) or "1", values)
@@ -259,6 +291,11 @@ def _caseless(text: str) -> bool:
     return not text.isascii() and all(c.upper() == c.lower() for c in text)
 
 
-def _pattern(text: str) -> str:
+_ESCAPE = "'\\'"
+
+
+def _pattern(text: str, any_of: str = "") -> str:
     escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    for sign in any_of:
+        escaped = escaped.replace(sign, "_")
     return f"%{escaped}%"

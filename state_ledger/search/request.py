@@ -23,7 +23,6 @@ class Request:
     time; `best` by rank among the newest 2,000 matches. before: only messages before this id (with
     `oldest`: after it), for paging. limit: how many, -1 for all. offset: how many of the first ones to
     leave out; for `best`, which has no key to page by. inactive: also messages that were taken back.
-    seconds: how long to look where no index helps; None for as long as it takes.
     edges_in_any_case: see `query.parse`.
     """
 
@@ -39,7 +38,6 @@ class Request:
     limit: int = 20
     offset: int = 0
     inactive: bool = False
-    seconds: float | None = None
     edges_in_any_case: bool = False
 
     @property

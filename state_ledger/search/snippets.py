@@ -19,8 +19,6 @@ LEAD = 60
 
 CUT = "..."
 CONTEXT_CHARACTERS = 200
-MOST_SPANS = 500
-"""How many matches of one text are considered: a message may hold a word many thousand times."""
 
 _SPACE = re.compile(r"\s+")
 _NOT_A_SPACE = re.compile(r"\S")
@@ -34,7 +32,7 @@ def snippet(terms: tuple[Term, ...], fields: match.Fields, *, inside: bool = Fal
     """
     best: tuple[int, str, list[match.Span]] | None = None
     for text in (*fields.texts, *filter(None, (fields.unescaped,))):
-        found = match.spans(terms, text, inside=inside)[:MOST_SPANS]
+        found = match.spans(terms, text, inside=inside)
         if not found:
             continue
         start, different = _best_start(found)
@@ -44,12 +42,15 @@ def snippet(terms: tuple[Term, ...], fields: match.Fields, *, inside: bool = Fal
             break
     if best is None:
         first = fields.texts[0] if fields.texts else ""
-        return _flat(marks.free(first[:WINDOW])) + (CUT if len(first) > WINDOW else "")
+        return _flat(marks.without_marks(first[:WINDOW])) + (CUT if len(first) > WINDOW else "")
     return _window(best[1], best[2])
 
 
-def _best_start(found: Sequence[tuple[match.Span, Term]]) -> tuple[int, int]:
+def _best_start(found: Sequence[tuple[match.Span, int]]) -> tuple[int, int]:
     """Where the window with most different terms begins, and how many they are; the first of the best."""
+    many = len({number for _, number in found})
+    if many == 1:
+        return found[0][0][0], 1
     best = (0, 0)
     for place, (first, _) in enumerate(found):
         seen = set()
@@ -59,6 +60,8 @@ def _best_start(found: Sequence[tuple[match.Span, Term]]) -> tuple[int, int]:
             seen.add(term)
         if len(seen) > best[1]:
             best = first[0], len(seen)
+        if best[1] == many:
+            break
     return best if best[1] else (found[0][0][0], 1)
 
 
@@ -70,9 +73,9 @@ def _window(text: str, found: Sequence[match.Span]) -> str:
     for first, last in found:
         if first < at or last > end:
             continue
-        out += [marks.free(text[at:first]), marks.START, marks.free(text[first:last]), marks.END]
+        out += [marks.without_marks(text[at:first]), marks.START, marks.without_marks(text[first:last]), marks.END]
         at = last
-    out.append(marks.free(text[at:end]))
+    out.append(marks.without_marks(text[at:end]))
     return _flat("".join(out)) + (CUT if end < len(text) else "")
 
 

@@ -58,10 +58,20 @@ class Store:
 
     def merged(self, streams: Iterable[Iterator[int]]) -> Iterator[int]:
         """Several streams as one, each id once."""
+        return (each for each, _ in self.labelled(streams, ()))
+
+    def labelled(
+        self, sure: Iterable[Iterator[int]], maybe: Iterable[Iterator[int]]
+    ) -> Iterator[tuple[int, bool]]:
+        """Several streams as one, each id once, with whether one of the sure ones has it."""
+        # Of two entries of one id the sure one comes first.
+        best = 1 if self.newest_first else 0
+        marked = [((each, best) for each in stream) for stream in sure]
+        marked += [((each, 1 - best) for each in stream) for stream in maybe]
         last = None
-        for each in heapq.merge(*streams, reverse=self.newest_first):
+        for each, mark in heapq.merge(*marked, reverse=self.newest_first):
             if each != last:
-                yield each
+                yield each, mark == best
             last = each
 
 
@@ -76,22 +86,6 @@ def from_index(store: Store, index: str, expression: str, also: Condition = ("1"
             f" CROSS JOIN main.sessions s ON s.id = m.session_id WHERE {index} MATCH ? AND {beyond}"
             f" AND {store.where[0]} AND {also[0]} ORDER BY {index}.rowid {store.direction} LIMIT {piece}",
             [expression, *place, *store.where[1], *also[1]],
-        )
-        yield from (row[0] for row in found)
-        if len(found) < piece:
-            return
-        last, piece = found[-1][0], min(piece * 4, LONGEST_PIECE)
-
-
-def from_rows(store: Store, among: Condition) -> Iterator[int]:
-    """The messages for which a condition on `m` holds that SQLite has a quick way to find."""
-    last, piece = store.start, FIRST_PIECE
-    while True:
-        beyond, place = store.beyond("m.id", last)
-        found = store.rows(
-            "SELECT m.id FROM main.messages m JOIN main.sessions s ON s.id = m.session_id"
-            f" WHERE {among[0]} AND {beyond} AND {store.where[0]} ORDER BY m.id {store.direction} LIMIT {piece}",
-            [*among[1], *place, *store.where[1]],
         )
         yield from (row[0] for row in found)
         if len(found) < piece:

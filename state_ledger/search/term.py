@@ -85,6 +85,13 @@ class Term:
         return re.compile(self._source(whole=True))
 
     @cached_property
+    def ascii_pattern(self) -> re.Pattern[str] | None:
+        """Finds it in folded text that is ASCII, several times faster; None if it cannot occur there."""
+        if not self.folded.isascii():
+            return None
+        return re.compile(self._source(whole=True, ascii_only=True), re.ASCII)
+
+    @cached_property
     def inside(self) -> re.Pattern[str]:
         """Finds it in folded text also within longer words."""
         return re.compile(self._source(whole=False))
@@ -94,14 +101,19 @@ class Term:
         """Finds it, letters beyond ASCII exactly as typed, in text whose A to Z are small letters."""
         return re.compile(self._source(whole=True, typed=True))
 
-    def _source(self, *, whole: bool, typed: bool = False) -> str:
+    def _source(self, *, whole: bool, typed: bool = False, ascii_only: bool = False) -> str:
         gaps, out = self._gaps, []
         for place, piece in enumerate(self.pieces):
             before = self.pieces[place - 1] if place else None
             out.append(_gap(gaps[place], before, piece))
-            if before is None and not piece.run and whole:
-                out.append(_NOT_AFTER_WORD)
+            starts = before is None and not piece.run and whole
             text = piece.typed if typed else piece.text
+            if ascii_only:
+                # The look behind comes after the word, so that the search begins with plain letters.
+                out.append(re.escape(text) + (rf"(?<![a-z0-9]{re.escape(text)})" if starts else ""))
+                continue
+            if starts:
+                out.append(_NOT_AFTER_WORD)
             out.append(re.escape(text) if piece.run else "".join(map(_letter, text)))
         out.append(_gap(gaps[-1], None, None))
         if self.pieces and not self.pieces[-1].run and not gaps[-1].strip() and whole and not self.prefix:

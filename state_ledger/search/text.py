@@ -35,6 +35,9 @@ _WORD = re.compile(rf"{_LETTER}(?:{_LETTER}|[{MARKS}])*|[{UNSPACED}]+")
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 _RUN = re.compile(f"[{UNSPACED}]+")
 _MARK = re.compile(f"[{MARKS}]")
+HAS_MARKS = _MARK.search
+"""Whether a text has an accent that stands as a character of its own."""
+
 _OLD = unicodedata.ucd_3_2_0
 
 # The ranges by which the contract decides what "is CJK".
