@@ -16,22 +16,22 @@
 -- columns:
 --   - id
 --   - session_id
---   - title
 --   - role
 --   - snippet
---   - matches
 --   - timestamp
 --   - tool_name
 --   - source
 --   - model
+--   - title
+--   - matches
 --   - route
 --   - complete
 -- ---
 SELECT json_extract(found.value, '$.id') AS id, json_extract(found.value, '$.session_id') AS session_id,
-       json_extract(found.value, '$.title') AS title, json_extract(found.value, '$.role') AS role,
-       json_extract(found.value, '$.snippet') AS snippet, json_extract(found.value, '$.matches') AS matches,
+       json_extract(found.value, '$.role') AS role, json_extract(found.value, '$.snippet') AS snippet,
        json_extract(found.value, '$.timestamp') AS timestamp, json_extract(found.value, '$.tool_name') AS tool_name,
        json_extract(found.value, '$.source') AS source, json_extract(found.value, '$.model') AS model,
+       json_extract(found.value, '$.title') AS title, json_extract(found.value, '$.matches') AS matches,
        json_extract(found.value, '$.route') AS route, json_extract(found.value, '$.complete') AS complete
 FROM json_each(ledger_search(:q, :source, :exclude_source, :role, :model, day_start(:since, :tz), day_end(:until, :tz), :sort, nullif(:before, 0), :limit)) AS found
 ORDER BY found.key

@@ -43,16 +43,22 @@ def members(connection: Connection, session_ids: Iterable[str]) -> dict[str, Mem
 
     The connection has the semantic layer. Costs look-ups by key for the sessions and their ancestors.
     """
-    wanted = list(dict.fromkeys(session_ids))
-    rows = [tuple(row) for row in connection.execute(_ANCESTORS, (json.dumps(wanted),))]
-    names = {row[0]: str(row[4]) for row in rows}
-    found = {}
-    for place in arrange(Link(row[0], row[1], row[2], bool(row[3])) for row in rows):
-        found[place.row] = place
-    kinds = {row[0]: str(row[2]) for row in rows}
-    by_name = {name: row for row, name in names.items()}
+    wanted = set(session_ids)
+    rows = {row[0]: tuple(row) for row in connection.execute(_ANCESTORS, (json.dumps(sorted(wanted)),))}
+    places = arrange(Link(row, parent, kind, bool(dangling)) for row, parent, kind, dangling, _id in rows.values())
     return {
-        name: Member(name, names[found[row].conversation], kinds[row], found[row].segment)
-        for name in wanted
-        if (row := by_name.get(name)) is not None
+        session_id: Member(session_id, rows[place.conversation][-1], kind, place.segment)
+        for place in places
+        for *_link, kind, _dangling, session_id in [rows[place.row]]
+        if session_id in wanted
     }
+
+
+def beginnings(connection: Connection, session_ids: Iterable[str]) -> dict[str, str]:
+    """The beginning of the first user message of these sessions, by id; without those that have none."""
+    rows = connection.execute(
+        "SELECT f.session_id, f.preview FROM json_each(?) AS j"
+        " CROSS JOIN ledger_session_facts AS f ON f.session_id = j.value",
+        (json.dumps(sorted(set(session_ids))),),
+    )
+    return {row[0]: row[1] for row in rows if row[1]}
