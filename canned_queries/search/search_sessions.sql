@@ -24,7 +24,7 @@
 WITH picked AS (
   SELECT session_id, coalesce(last_active, 0) AS moment
   FROM ledger_session_facts
-  WHERE (folded_name(:q) = '' OR instr(folded_name(title), folded_name(:q)) > 0 OR instr(folded_name(session_id), folded_name(:q)) > 0)
+  WHERE (folded_name(CAST(:q AS BLOB)) = '' OR instr(folded_name(CAST(title AS BLOB)), folded_name(CAST(:q AS BLOB))) > 0 OR instr(folded_name(CAST(session_id AS BLOB)), folded_name(CAST(:q AS BLOB))) > 0)
     AND (:source = '' OR source = :source)
     AND (:model = '' OR canonical_model = canonical_model(:model))
     AND (:profile = '' OR profile = :profile)
