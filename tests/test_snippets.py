@@ -30,7 +30,8 @@ INSERT INTO messages(session_id,role,content,timestamp) VALUES
 [go](javascript:alert(4)) <script>alert(5)</script> ![p](https://tracker.example/p.png) kite & co',2);
 INSERT INTO messages(session_id,role,content,tool_name,tool_calls,timestamp) VALUES
  ('s1','assistant',NULL,'<img src=x onerror=alert(6)>',
-  '[{"id":"c1","type":"function","function":{"name":"<img src=x onerror=alert(7)>","arguments":"{\\"q\\":\\"kite\\"}"}}]',3);
+  '[{"id":"c1","type":"function",'
+  || '"function":{"name":"<img src=x onerror=alert(7)>","arguments":"{\\"q\\":\\"kite\\"}"}}]',3);
 """
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -101,11 +101,12 @@ class Asked:
 def read_asked(values: Mapping[str, Sequence[str]], settings: Settings) -> tuple[Asked, list[ParameterError]]:
     """What an address asks for, and every parameter that cannot be meant, which then has its default."""
     question = questions.load()[QUESTION]
-    single = {p.name: p for p in question.for_settings(settings) if p.name not in LISTS}
     wrong: list[ParameterError] = []
     given: dict[str, Any] = {}
-    for name, parameter in single.items():
-        text = next((value for value in values.get(name, ()) if value.strip()), "").strip()
+    for parameter in question.for_settings(settings):
+        name = parameter.name
+        texts = [value.strip() for value in values.get(name, ()) if value.strip()]
+        text = ",".join(texts) if name in LISTS else next(iter(texts), "")
         try:
             given[name] = validate(parameter, text)
             if text and name in ("since", "until"):
@@ -122,7 +123,7 @@ def read_asked(values: Mapping[str, Sequence[str]], settings: Settings) -> tuple
         given["since"] = ""
     asked = Asked(
         q=given["q"],
-        **{name: _listed(values.get(name, ())) for name in LISTS},
+        **{name: _listed(given[name]) for name in LISTS},
         since=given["since"],
         until=given["until"],
         tz=given["tz"],
@@ -134,6 +135,5 @@ def read_asked(values: Mapping[str, Sequence[str]], settings: Settings) -> tuple
     return asked, wrong
 
 
-def _listed(values: Iterable[str]) -> tuple[str, ...]:
-    parts = (part.strip() for value in values for part in value.split(","))
-    return tuple(dict.fromkeys(filter(None, parts)))
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(filter(None, map(str.strip, text.split(",")))))
