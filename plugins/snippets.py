@@ -42,7 +42,7 @@ def render_cell(
     snippet = marks.marked(text, spans) if spans else text
     # Datasette cuts no cell that a plugin renders; 0 is its word for no limit.
     most = datasette.setting("truncate_cells_html")
-    length = len(marks.text(snippet))
+    length = len(marks.unmarked(snippet))
     html = Markup(marks.html(marks.cut(snippet, most) if most else snippet))
     note = _cut_note(datasette, database, row, length, most) if most and length > most else Markup("")
     return Markup('<span class="ledger-snippet">{}</span>{}').format(html, note)

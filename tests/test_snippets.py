@@ -35,7 +35,7 @@ INSERT INTO messages(session_id,role,content,tool_name,tool_calls,timestamp) VAL
 """
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
-SNIPPETS = st.lists(st.tuples(TEXT.map(marks.without_marks), TEXT.map(marks.without_marks)), max_size=5).map(
+SNIPPETS = st.lists(st.tuples(TEXT.map(marks.free), TEXT.map(marks.free)), max_size=5).map(
     lambda pairs: "".join(f"{text}{marks.START}{match}{marks.END}" if match else text for text, match in pairs)
 )
 """Snippets with any text, also such that looks like marks."""
@@ -54,7 +54,7 @@ def kites(tmp_path: Path) -> Path:
 @given(SNIPPETS)
 def test_html_shows_the_text_and_marks_the_matches(snippet: str) -> None:
     shown = marks.html(snippet)
-    assert unescape(re.sub("</?mark>", "", shown)) == marks.text(snippet)
+    assert unescape(re.sub("</?mark>", "", shown)) == marks.unmarked(snippet)
     assert not re.search("<(?!/?mark>)", shown)
     assert [unescape(match) for match in re.findall("<mark>(.*?)</mark>", shown, re.DOTALL)] == [
         text for text, match in marks.pieces(snippet) if match
@@ -71,13 +71,13 @@ def test_the_plain_form_and_its_places_say_what_was_marked(snippet: str) -> None
 @given(st.text(max_size=80), st.lists(st.lists(st.integers(-5, 90), max_size=3), max_size=5))
 def test_places_that_do_not_fit_mark_nothing_wrong(shown: str, spans: list[list[int]]) -> None:
     snippet = marks.marked(shown, spans)
-    assert marks.plain(snippet) == marks.without_marks(shown)
+    assert marks.plain(snippet) == marks.free(shown)
 
 
 @given(SNIPPETS, st.integers(0, 120))
 def test_a_cut_snippet_is_the_beginning_with_its_marks(snippet: str, most: int) -> None:
     cut = marks.cut(snippet, most)
-    assert marks.text(cut) == marks.text(snippet)[:most]
+    assert marks.unmarked(cut) == marks.unmarked(snippet)[:most]
     assert cut.count(marks.START) == cut.count(marks.END)
 
 
@@ -88,7 +88,7 @@ def test_marks_that_do_not_pair_still_give_whole_elements(snippet: str) -> None:
 
 
 def test_the_marks_of_a_text_are_taken_out_of_it() -> None:
-    assert marks.without_marks(f"a{marks.START}b{marks.END}c") == "a\ufffdb\ufffdc"
+    assert marks.free(f"a{marks.START}b{marks.END}c") == "a\ufffdb\ufffdc"
     assert marks.html(f"{marks.START}>>>x<<<{marks.END} >>>y<<<") == (
         "<mark>&gt;&gt;&gt;x&lt;&lt;&lt;</mark> &gt;&gt;&gt;y&lt;&lt;&lt;"
     )

@@ -194,5 +194,5 @@ def _place(hit: search.Hit) -> int:
     first, second = hit.context
     if (first.get("role") == hit.role) != (second.get("role") == hit.role):
         return 0 if first.get("role") == hit.role else 1
-    words = marks.text(hit.snippet).strip(".… \n")[:40]
+    words = marks.unmarked(hit.snippet).strip(".… \n")[:40]
     return 1 if words in str(second.get("content")) and words not in str(first.get("content")) else 0

@@ -23,7 +23,7 @@ Piece = tuple[str, bool]
 """Some text, and whether it is a match."""
 
 
-def without_marks(text: str) -> str:
+def free(text: str) -> str:
     """A text in which no mark occurs: its own private-use characters of that kind become U+FFFD."""
     return _MARK.sub("\ufffd", text)
 
@@ -45,7 +45,7 @@ def plain(snippet: str) -> str:
     return "".join(f"{BEFORE}{piece}{AFTER}" if match else piece for piece, match in pieces(snippet))
 
 
-def text(snippet: str) -> str:
+def unmarked(snippet: str) -> str:
     """A snippet without its marks."""
     return _MARK.sub("", snippet)
 
@@ -87,10 +87,10 @@ def marked(shown: str, spans: Iterable[Sequence[int]]) -> str:
             continue
         if shown[first : first + len(BEFORE)] != BEFORE or shown[end - len(AFTER) : end] != AFTER:
             continue
-        match = without_marks(shown[first + len(BEFORE) : end - len(AFTER)])
-        out += [without_marks(shown[at:first]), START, match, END]
+        match = free(shown[first + len(BEFORE) : end - len(AFTER)])
+        out += [free(shown[at:first]), START, match, END]
         at = end
-    return "".join([*out, without_marks(shown[at:])])
+    return "".join([*out, free(shown[at:])])
 
 
 def cut(snippet: str, most: int) -> str:
