@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from state_ledger.search import marks
 from state_ledger.search.answering import find
 from state_ledger.search.request import BEST, NEWEST, OLDEST, Request, names
-from state_ledger.writing.writer import Writer
+
+if TYPE_CHECKING:
+    from state_ledger.writing.writer import Writer
 
 
 def search_messages(

@@ -42,7 +42,7 @@ def snippet(terms: tuple[Term, ...], fields: match.Fields, *, inside: bool = Fal
             break
     if best is None:
         first = fields.texts[0] if fields.texts else ""
-        return _flat(marks.without_marks(first[:WINDOW])) + (CUT if len(first) > WINDOW else "")
+        return _flat(marks.free(first[:WINDOW])) + (CUT if len(first) > WINDOW else "")
     return _window(best[1], best[2])
 
 
@@ -73,9 +73,9 @@ def _window(text: str, found: Sequence[match.Span]) -> str:
     for first, last in found:
         if first < at or last > end:
             continue
-        out += [marks.without_marks(text[at:first]), marks.START, marks.without_marks(text[first:last]), marks.END]
+        out += [marks.free(text[at:first]), marks.START, marks.without_marks(text[first:last]), marks.END]
         at = last
-    out.append(marks.without_marks(text[at:end]))
+    out.append(marks.free(text[at:end]))
     return _flat("".join(out)) + (CUT if end < len(text) else "")
 
 
