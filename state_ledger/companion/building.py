@@ -1,0 +1,354 @@
+"""Making and refreshing a companion: new messages, deleted ones, changed ones.
+
+What is noticed, and when:
+
+- New messages: by every refresh, since ids only grow.
+- Deleted messages, and messages put in with an old id: by every refresh, since the number of
+  messages up to the last id that was read then differs; the ranges of ids in which it does are read again.
+- Another store in the place of this one: by every refresh and every opening, see `identity`.
+- Text that was changed in place, and as many messages deleted as put in with old ids in one range:
+  when the range is read again, which every run of `state-ledger index` does for all ranges and the
+  app for one range a minute. Until then such a message may be missing among what the companion finds
+  for its new text. Hermes Agent changes no text in place; what does is a person's own SQL.
+
+Every step is one transaction of the companion that begins by reading how far things are, so that
+processes take turns, and one that was killed leaves a state from which any other goes on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from state_ledger.companion import pairs
+from state_ledger.companion.file import (
+    CompanionFile,
+    discard,
+    is_damage,
+    read_identity,
+    write_identity,
+)
+from state_ledger.companion.identity import ANCHORS, anchor, companion_path
+from state_ledger.companion.source import Message, Source
+from state_ledger.errors import StateLedgerError
+from state_ledger.sqlite import sqlite3
+
+SHIFT = 14
+"""A range is 2 ** SHIFT ids."""
+
+STALE_SHARE = 0.1
+"""An index of which more than this share was dropped is made anew, so that deleted text leaves the disk."""
+
+STALE_LEAST = 1000
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How a refresh works: messages in one step, and the seconds it rests after each."""
+
+    rows: int = 20_000
+    rest_s: float = 0.0
+
+
+FAST = Pace()
+GENTLE = Pace(rows=500, rest_s=0.05)
+
+
+@dataclass
+class Report:
+    """What a refresh did, in messages; began_anew: why the companion was made anew, '' if it was not.
+
+    read: new messages. added: those of them that are in the index. dropped: messages that were
+    deleted or hold no such script any more. changed: messages whose text was changed. reread:
+    messages that were read again. finished: False if it was told to stop.
+    """
+
+    path: Path
+    covered_up_to: int = 0
+    read: int = 0
+    added: int = 0
+    dropped: int = 0
+    changed: int = 0
+    reread: int = 0
+    began_anew: str = ""
+    finished: bool = False
+    seconds: float = 0.0
+
+
+class CompanionReplaced(StateLedgerError):
+    """The store or the companion was replaced while it was read; to be begun again."""
+
+
+Progress = Callable[[int, int], None]
+"""Told after each step: ids done, ids in all."""
+
+
+def refresh(
+    store: str | Path,
+    *,
+    rebuild: bool = False,
+    reread: int | None = None,
+    pace: Pace = FAST,
+    progress: Progress | None = None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Report:
+    """Brings the companion of a store up to date, making it where there is none.
+
+    rebuild: throw away what there is. reread: how many ranges are read again for changed text, the
+    longest unread first; None for all. stop: asked after each step whether to end early.
+    Raises StoreAccessError if the store cannot be read, CompanionBusyError, OSError without a place
+    to write.
+    """
+    path = companion_path(store)
+    began = time.monotonic()
+    report = Report(path, began_anew="it was asked for" if rebuild else "")
+    for attempt in range(4):
+        source = Source(store)
+        file = CompanionFile.open_or_make(path)
+        with closing(source), closing(file):
+            try:
+                Refresh(source, file, report, pace, progress, stop).run(rebuild, reread)
+                report.seconds = time.monotonic() - began
+                return report
+            except CompanionReplaced:
+                if attempt == 3:
+                    raise
+            except sqlite3.DatabaseError as error:
+                if not is_damage(error) or attempt == 3:
+                    raise
+                discard(path)
+                report.began_anew = "it was damaged"
+        rebuild = False
+    raise AssertionError  # the last attempt returns or raises
+
+
+class Refresh:
+    """One refresh of one companion; the store and the companion are open."""
+
+    def __init__(
+        self,
+        source: Source,
+        file: CompanionFile,
+        report: Report,
+        pace: Pace,
+        progress: Progress | None,
+        stop: Callable[[], bool],
+    ) -> None:
+        self.source = source
+        self.file = file
+        self.report = report
+        self.pace = pace
+        self.progress = progress
+        self.stop = stop
+        self._done = self._total = 0
+
+    def run(self, rebuild: bool, reread: int | None) -> None:
+        began = time.time()
+        if reread is None and not rebuild and not self.file.is_sound():
+            raise sqlite3.DatabaseError("the companion is damaged")
+        self._settle_identity(rebuild)
+        known = self.file.number("covered")
+        ranges = self._ranges_to_read(began, reread)
+        self._total = max(self.source.last_id() - known, 0) + (len(ranges) << SHIFT)
+        if not self._read_new(began):
+            return
+        for number in self._ranges_that_differ():
+            if number not in ranges and not self._read_again(number):
+                return
+        for number in ranges:
+            if not self._read_again(number):
+                return
+        if not self.source.is_in_place() or not self.file.is_in_place():
+            raise CompanionReplaced("The store was replaced while it was read. Run this again.")
+        self.report.finished = True
+
+    # -- whose companion it is -------------------------------------------------------------------
+
+    def _settle_identity(self, rebuild: bool) -> None:
+        """Empties a companion that is of another store, or has to be made anew."""
+        with self.file.transaction():
+            stored = read_identity(self.file.connection)
+            why = "" if rebuild or stored is None else self._why_anew()
+            if stored is not None and not why and not rebuild and not stored.agrees(self.source.identity):
+                why = "the store is another file now"
+            if why or rebuild:
+                self.file.empty()
+                self.report.began_anew = why or self.report.began_anew
+            if stored != self.source.identity or why or rebuild:
+                self.file.note("store", write_identity(self.source.identity))
+
+    def _why_anew(self) -> str:
+        anchors = dict(self.file.connection.execute("SELECT id, mark FROM anchor"))
+        if self.source.contradicts(self.file.number("covered"), anchors):
+            return "the store holds other messages now"
+        held = self.file.connection.execute("SELECT count(*) FROM held").fetchone()[0]
+        if self.file.number("stale") > max(STALE_LEAST, STALE_SHARE * held):
+            return "much of it was of deleted messages"
+        return ""
+
+    def _check_identity(self) -> None:
+        """Within a transaction: that no other process has turned the companion to another store."""
+        stored = read_identity(self.file.connection)
+        if stored is None or not stored.agrees(self.source.identity):
+            raise CompanionReplaced("The store was replaced while it was read. Run this again.")
+
+    # -- new messages ----------------------------------------------------------------------------
+
+    def _read_new(self, began: float) -> bool:
+        """Reads what was written since; False if it was told to stop."""
+        while True:
+            with self.file.transaction():
+                self._check_identity()
+                covered = self.file.number("covered")
+                messages = self.source.piece(covered, None, self.pace.rows)
+                if messages:
+                    self.report.added += self._add(messages)
+                    self._count(messages, began)
+                    covered = messages[-1][0]
+                    self.file.note("covered", covered)
+                self.report.covered_up_to = covered
+            self.report.read += len(messages)
+            if not messages:
+                return True
+            if not self._rest(messages[-1][0] - messages[0][0] + 1):
+                return False
+
+    def _add(self, messages: list[Message]) -> int:
+        found = []
+        for message in messages:
+            texts = pairs.texts_of(*message[4:])
+            prepared = pairs.prepare(texts) if texts else None
+            if prepared is not None:
+                found.append((message[0], prepared, mark(message)))
+        self._insert(found)
+        return len(found)
+
+    def _insert(self, found: list[tuple[int, pairs.Prepared, int]]) -> None:
+        # What was in the index under the same id stays: the newer entry hides it for every pair both
+        # have, and a message that is found for a pair it no longer has is no match for its text.
+        execute = self.file.connection.executemany
+        execute(
+            "INSERT INTO found(rowid, pairs, words) VALUES (?, ?, ?)",
+            [(number, prepared.pairs, prepared.words) for number, prepared, _ in found],
+        )
+        execute("INSERT OR REPLACE INTO held VALUES (?, ?)", [(number, value) for number, _, value in found])
+
+    def _count(self, messages: list[Message], began: float) -> None:
+        connection = self.file.connection
+        connection.executemany(
+            "INSERT INTO chunk VALUES (?, ?, ?)"
+            " ON CONFLICT (number) DO UPDATE SET messages = messages + excluded.messages",
+            [(number, count, began) for number, count in Counter(m[0] >> SHIFT for m in messages).items()],
+        )
+        connection.executemany(
+            "INSERT OR REPLACE INTO anchor VALUES (?, ?)", [(m[0], anchor(*m[1:4])) for m in messages[-ANCHORS:]]
+        )
+        connection.execute(
+            "DELETE FROM anchor WHERE id NOT IN (SELECT id FROM anchor ORDER BY id DESC LIMIT ?)", (ANCHORS,)
+        )
+
+    # -- messages that were deleted or changed ---------------------------------------------------
+
+    def _ranges_that_differ(self) -> list[int]:
+        """Ranges in which there are more or fewer messages than were read."""
+        with self.file.transaction():
+            self._check_identity()
+            covered = self.file.number("covered")
+            read = dict(self.file.connection.execute("SELECT number, messages FROM chunk"))
+            if self.source.count_up_to(covered) == sum(read.values()):
+                return []
+            there = self.source.count_by_chunk(covered, SHIFT)
+        return [number for number in {*read, *there} if read.get(number, 0) != there.get(number, 0)]
+
+    def _ranges_to_read(self, began: float, most: int | None) -> list[int]:
+        """Ranges that were last read before this refresh began, the longest unread first."""
+        limit = -1 if most is None else most
+        return [
+            int(row[0])
+            for row in self.file.connection.execute(
+                "SELECT number FROM chunk WHERE read_at < ? ORDER BY read_at, number LIMIT ?", (began, limit)
+            )
+        ]
+
+    def _read_again(self, number: int) -> bool:
+        """Compares a range with what is held of it; False if it was told to stop.
+
+        One transaction for the whole range where it is read fast. A gentle refresh takes several, and
+        counts the range only if nothing was read into it meanwhile.
+        """
+        first, last = (number << SHIFT) - 1, ((number + 1) << SHIFT) - 1
+        at, seen, began = first, 0, time.time()
+        while at < last:
+            with self.file.transaction():
+                self._check_identity()
+                end = min(last, self.file.number("covered"))
+                messages = self.source.piece(at, end, self.pace.rows) if at < end else []
+                reached = messages[-1][0] if messages else last
+                self._compare(messages, at, min(reached, end))
+                at, seen = reached, seen + len(messages)
+                if at >= last or not messages:
+                    at = last
+                    self._note_range(number, seen, began)
+            self.report.reread += len(messages)
+            if not self._rest(0):
+                return False
+        self._move(1 << SHIFT)
+        return True
+
+    def _note_range(self, number: int, seen: int, began: float) -> None:
+        connection = self.file.connection
+        if seen:
+            connection.execute(
+                "INSERT INTO chunk VALUES (?, ?, ?) ON CONFLICT (number)"
+                " DO UPDATE SET messages = excluded.messages, read_at = excluded.read_at",
+                (number, seen, began),
+            )
+        else:
+            connection.execute("DELETE FROM chunk WHERE number = ?", (number,))
+
+    def _compare(self, messages: list[Message], after: int, up_to: int) -> None:
+        """Brings what is held of the ids in a range into line with the messages that are there."""
+        connection = self.file.connection
+        held = dict(connection.execute("SELECT id, mark FROM held WHERE id > ? AND id <= ?", (after, up_to)))
+        found = []
+        for message in messages:
+            texts = pairs.texts_of(*message[4:])
+            if not texts or held.get(message[0]) == (value := mark(message)):
+                if texts:
+                    del held[message[0]]
+                continue
+            prepared = pairs.prepare(texts)
+            if prepared is not None:
+                found.append((message[0], prepared, value))
+        self._insert(found)
+        changed = sum(held.pop(number, None) is not None for number, _, _ in found)
+        connection.executemany("DELETE FROM held WHERE id = ?", [(number,) for number in held])
+        self.report.added += len(found) - changed
+        self.report.changed += changed
+        self.report.dropped += len(held)
+        if held or changed:
+            self.file.note("stale", self.file.number("stale") + len(held) + changed)
+
+    # -- pace ------------------------------------------------------------------------------------
+
+    def _rest(self, ids: int) -> bool:
+        self._move(ids)
+        if self.pace.rest_s:
+            time.sleep(self.pace.rest_s)
+        return not self.stop()
+
+    def _move(self, ids: int) -> None:
+        self._done += ids
+        if self.progress is not None:
+            self.progress(min(self._done, self._total), self._total)
+
+
+def mark(message: Message) -> int:
+    """What the text of a message is known by: two messages with one mark have the same text."""
+    joined = b"\0".join(value if isinstance(value, bytes) else str(value).encode() for value in message[4:])
+    return int.from_bytes(hashlib.blake2b(joined, digest_size=6).digest(), "big")
