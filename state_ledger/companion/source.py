@@ -91,6 +91,12 @@ class Source:
             ).fetchone()
         return int(row[0]) - int(row[1])
 
+    def count_after(self, number: int) -> int:
+        """How many messages there are with greater ids."""
+        with self._reading():
+            row = self.connection.execute("SELECT count(*) FROM main.messages WHERE id > ?", (number,)).fetchone()
+        return int(row[0])
+
     def count_by_chunk(self, covered: int, shift: int) -> dict[int, int]:
         """The messages up to an id, counted by `id >> shift`; one read of an index."""
         with self._reading():
