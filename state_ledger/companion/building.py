@@ -49,14 +49,22 @@ STALE_LEAST = 1000
 
 @dataclass(frozen=True)
 class Pace:
-    """How a refresh works: messages in one step, and the seconds it rests after each."""
+    """How a refresh works: what one step reads at most, and how long it rests after each.
+
+    rows: messages. bytes: of text. rest: the rest as a multiple of what the step took.
+    """
 
     rows: int = 20_000
-    rest_s: float = 0.0
+    bytes: int = 16 << 20
+    rest: float = 0.0
 
 
 FAST = Pace()
-GENTLE = Pace(rows=500, rest_s=0.05)
+GENTLE = Pace(rows=500, bytes=1 << 20, rest=4.0)
+"""At most a fifth of one core, in steps of some milliseconds, so that pages do not wait."""
+
+
+LONGEST_REST_S = 2.0
 
 
 @dataclass
@@ -146,6 +154,7 @@ class Refresh:
         self.progress = progress
         self.stop = stop
         self._done = self._total = 0
+        self._rested = time.monotonic()
 
     def run(self, rebuild: bool, reread: int | None) -> None:
         began = time.time()
@@ -205,7 +214,7 @@ class Refresh:
             with self.file.transaction():
                 self._check_identity()
                 covered = self.file.number("covered")
-                messages = self.source.piece(covered, None, self.pace.rows)
+                messages = self.source.piece(covered, None, self.pace.rows, self.pace.bytes)
                 if messages:
                     self.report.added += self._add(messages)
                     self._count(messages, began)
@@ -278,8 +287,8 @@ class Refresh:
     def _read_again(self, number: int) -> bool:
         """Compares a range with what is held of it; False if it was told to stop.
 
-        One transaction for the whole range where it is read fast. A gentle refresh takes several, and
-        counts the range only if nothing was read into it meanwhile.
+        It may take several transactions. Messages that are read into the range meanwhile have greater
+        ids and are met in a later one; one that is deleted meanwhile leaves a count that differs.
         """
         first, last = (number << SHIFT) - 1, ((number + 1) << SHIFT) - 1
         at, seen, began = first, 0, time.time()
@@ -287,7 +296,7 @@ class Refresh:
             with self.file.transaction():
                 self._check_identity()
                 end = min(last, self.file.number("covered"))
-                messages = self.source.piece(at, end, self.pace.rows) if at < end else []
+                messages = self.source.piece(at, end, self.pace.rows, self.pace.bytes) if at < end else []
                 reached = messages[-1][0] if messages else last
                 self._compare(messages, at, min(reached, end))
                 at, seen = reached, seen + len(messages)
@@ -338,8 +347,9 @@ class Refresh:
 
     def _rest(self, ids: int) -> bool:
         self._move(ids)
-        if self.pace.rest_s:
-            time.sleep(self.pace.rest_s)
+        if self.pace.rest:
+            time.sleep(min(self.pace.rest * (time.monotonic() - self._rested), LONGEST_REST_S))
+        self._rested = time.monotonic()
         return not self.stop()
 
     def _move(self, ids: int) -> None:

@@ -14,9 +14,6 @@ from state_ledger.errors import StoreAccessError
 from state_ledger.shape import Shape
 from state_ledger.sqlite import Connection, sqlite3
 
-PIECE_BYTES = 16 << 20
-"""A piece ends early after this many bytes of text, so that it is bounded in time and memory."""
-
 Message = tuple[Any, ...]
 """id, session_id, role, timestamp, content, tool_name, tool_calls; text as its stored bytes."""
 
@@ -63,8 +60,8 @@ class Source:
         with self._reading():
             return contradicts(self.connection, covered, anchors)
 
-    def piece(self, after: int, up_to: int | None, rows: int) -> list[Message]:
-        """The next messages after an id, in order of id; fewer than `rows` where they are long.
+    def piece(self, after: int, up_to: int | None, rows: int, most_bytes: int) -> list[Message]:
+        """The next messages after an id, in order of id: at most `rows`, fewer where they are long.
 
         An empty list says that there are none up to `up_to` (None: at all).
         """
@@ -78,7 +75,7 @@ class Source:
             for row in cursor:
                 found.append(row)
                 size += sum(len(value) for value in row[4:] if isinstance(value, bytes))
-                if size > PIECE_BYTES:
+                if size > most_bytes:
                     break
             cursor.close()
         return found
