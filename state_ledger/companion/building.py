@@ -17,13 +17,13 @@ processes take turns, and one that was killed leaves a state from which any othe
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from zlib import crc32
 
 from state_ledger.companion import pairs
 from state_ledger.companion.file import (
@@ -33,8 +33,9 @@ from state_ledger.companion.file import (
     read_identity,
     write_identity,
 )
-from state_ledger.companion.identity import ANCHORS, anchor, companion_path
-from state_ledger.companion.source import Message, Source
+from state_ledger.companion.identity import ANCHORS, companion_path
+from state_ledger.companion.pairs import Message
+from state_ledger.companion.source import Source
 from state_ledger.errors import StateLedgerError
 from state_ledger.sqlite import sqlite3
 
@@ -55,7 +56,7 @@ class Pace:
     """
 
     rows: int = 20_000
-    bytes: int = 16 << 20
+    bytes: int = 8 << 20
     rest: float = 0.0
 
 
@@ -228,24 +229,16 @@ class Refresh:
                 return False
 
     def _add(self, messages: list[Message]) -> int:
-        found = []
-        for message in messages:
-            texts = pairs.texts_of(*message[4:])
-            prepared = pairs.prepare(texts) if texts else None
-            if prepared is not None:
-                found.append((message[0], prepared, mark(message)))
-        self._insert(found)
+        found = pairs.prepare(messages)
+        by_id = {message[0]: message for message in messages} if found else {}
+        self._insert(found, {row.id: mark(by_id[row.id]) for row in found})
         return len(found)
 
-    def _insert(self, found: list[tuple[int, pairs.Prepared, int]]) -> None:
+    def _insert(self, found: list[pairs.Prepared], marks: dict[int, int]) -> None:
         # What was in the index under the same id stays: the newer entry hides it for every pair both
         # have, and a message that is found for a pair it no longer has is no match for its text.
-        execute = self.file.connection.executemany
-        execute(
-            "INSERT INTO found(rowid, pairs, words) VALUES (?, ?, ?)",
-            [(number, prepared.pairs, prepared.words) for number, prepared, _ in found],
-        )
-        execute("INSERT OR REPLACE INTO held VALUES (?, ?)", [(number, value) for number, _, value in found])
+        self.file.connection.executemany("INSERT INTO found(rowid, pairs, words) VALUES (?, ?, ?)", found)
+        self.file.connection.executemany("INSERT OR REPLACE INTO held VALUES (?, ?)", marks.items())
 
     def _count(self, messages: list[Message], began: float) -> None:
         connection = self.file.connection
@@ -255,7 +248,8 @@ class Refresh:
             [(number, count, began) for number, count in Counter(m[0] >> SHIFT for m in messages).items()],
         )
         connection.executemany(
-            "INSERT OR REPLACE INTO anchor VALUES (?, ?)", [(m[0], anchor(*m[1:4])) for m in messages[-ANCHORS:]]
+            "INSERT OR REPLACE INTO anchor VALUES (?, ?)",
+            self.source.anchors([message[0] for message in messages[-ANCHORS:]]).items(),
         )
         connection.execute(
             "DELETE FROM anchor WHERE id NOT IN (SELECT id FROM anchor ORDER BY id DESC LIMIT ?)", (ANCHORS,)
@@ -324,18 +318,15 @@ class Refresh:
         """Brings what is held of the ids in a range into line with the messages that are there."""
         connection = self.file.connection
         held = dict(connection.execute("SELECT id, mark FROM held WHERE id > ? AND id <= ?", (after, up_to)))
-        found = []
-        for message in messages:
-            texts = pairs.texts_of(*message[4:])
-            if not texts or held.get(message[0]) == (value := mark(message)):
-                if texts:
-                    del held[message[0]]
-                continue
-            prepared = pairs.prepare(texts)
-            if prepared is not None:
-                found.append((message[0], prepared, value))
-        self._insert(found)
-        changed = sum(held.pop(number, None) is not None for number, _, _ in found)
+        other = [
+            message
+            for message in messages
+            if pairs.texts_of(message) and (held.get(message[0]) != mark(message) or held.pop(message[0]) is None)
+        ]
+        found = pairs.prepare(other)
+        marks = {message[0]: mark(message) for message in other}
+        self._insert(found, {row.id: marks[row.id] for row in found})
+        changed = sum(held.pop(row.id, None) is not None for row in found)
         connection.executemany("DELETE FROM held WHERE id = ?", [(number,) for number in held])
         self.report.added += len(found) - changed
         self.report.changed += changed
@@ -359,6 +350,10 @@ class Refresh:
 
 
 def mark(message: Message) -> int:
-    """What the text of a message is known by: two messages with one mark have the same text."""
-    joined = b"\0".join(value if isinstance(value, bytes) else str(value).encode() for value in message[4:])
-    return int.from_bytes(hashlib.blake2b(joined, digest_size=6).digest(), "big")
+    """What the text of a message is known by: its length and a checksum, 48 bits."""
+    total, sum_ = 0, 0
+    for value in message[1:]:
+        stored = value if value.__class__ is bytes else b"%r" % (value,)
+        total += len(stored) + 1
+        sum_ = crc32(stored, sum_ + 1 & 0xFFFFFFFF)
+    return sum_ | (total & 0xFFFF) << 32

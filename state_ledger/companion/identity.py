@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,11 +51,14 @@ def identity_of(store: str | Path, connection: Connection | None = None) -> Iden
     return Identity(real, status.st_dev, status.st_ino, None if connection is None else _instance(connection))
 
 
-def anchor(session: object, role: object, timestamp: object) -> int:
-    """What a message is recognised by besides its id; its text may be changed and it be the same message."""
-    named = "\0".join(each.decode("utf-8", "replace") if isinstance(each, bytes) else str(each)
-                      for each in (session, role, timestamp))  # fmt: skip
-    return int.from_bytes(hashlib.blake2b(named.encode("utf-8", "replace"), digest_size=7).digest(), "big")
+def anchors_of(store: Connection, ids: Iterable[int]) -> dict[int, int]:
+    """What messages are recognised by besides their ids; one that was deleted is left out.
+
+    A hash of session, role and time: the text may be changed and it be the same message.
+    """
+    listed = ", ".join(map(str, ids))
+    found = store.execute(f"SELECT id, session_id, role, timestamp FROM main.messages WHERE id IN ({listed})")
+    return {int(row[0]): _hash(row[1], row[2], row[3]) for row in found}
 
 
 def contradicts(store: Connection, covered: int, anchors: dict[int, int]) -> bool:
@@ -65,14 +69,15 @@ def contradicts(store: Connection, covered: int, anchors: dict[int, int]) -> boo
     """
     if not anchors:
         return False
-    listed = ", ".join(map(str, anchors))
-    for number, session, role, timestamp in store.execute(
-        f"SELECT id, session_id, role, timestamp FROM main.messages WHERE id IN ({listed})"
-    ):
-        if anchors[number] != anchor(session, role, timestamp):
-            return True
+    if any(anchors[number] != value for number, value in anchors_of(store, anchors).items()):
+        return True
     last = _last_given_id(store)
     return last is not None and last < covered
+
+
+def _hash(*values: object) -> int:
+    named = "\0".join(each.decode("utf-8", "replace") if isinstance(each, bytes) else str(each) for each in values)
+    return int.from_bytes(hashlib.blake2b(named.encode("utf-8", "replace"), digest_size=7).digest(), "big")
 
 
 def _last_given_id(store: Connection) -> int | None:

@@ -20,10 +20,13 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import repeat
 from operator import add
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from state_ledger import content
 from state_ledger.search import text as _text
+
+Message = tuple[Any, ...]
+"""id, content, tool_name, tool_calls; text as its stored bytes."""
 
 U = _text.UNSPACED
 _MARKS = "\u0300-\u0331"
@@ -38,72 +41,113 @@ _BLANK = " ".encode(_WIDE)
 
 
 class Prepared(NamedTuple):
-    """The two columns of the index for one message, each a text of tokens separated by blanks."""
+    """A row of the index: a message and two texts of tokens separated by blanks."""
 
+    id: int
     pairs: str
     words: str
 
 
-def prepare(texts: Iterable[str]) -> Prepared | None:
-    """What the index holds of a message with these texts; None if no script without spaces is in them."""
-    pairs = ""
-    words: dict[str, None] = {}
-    for text in texts:
-        parts = _RUN.split(text)
-        if len(parts) > 1:
-            words.update(_touching(parts))
-            pairs += _paired(parts)
-    return Prepared(pairs, " ".join(words)) if pairs else None
+def prepare(messages: Iterable[Message]) -> list[Prepared]:
+    """What the index holds of some messages, in their order; those without such a script are left out.
 
-
-def _paired(parts: list[str]) -> str:
-    """The pairs of all runs, without a step of Python for each run or character: they are many.
-
-    parts: as `_RUN.split` gives them, that is a gap, a first character and the rest of its run, and
-    so on; the gaps are lost. The list of all characters stands beside the list of what follows each.
+    All of them are paired at once, with one step of Python for a message and none for a run or a
+    character: both are many, and SQLite needs only 0.15 microseconds to index a pair.
     """
-    following = array("I", (" ".join(parts[2::3]) + " ").encode(_WIDE))
-    parts[::3] = repeat("", len(parts) // 3 + 1)
-    out = array("I", _BLANK * (3 * len(following)))
-    out[0::3] = array("I", "".join(parts).encode(_WIDE))
-    out[1::3] = following
+    ids: list[int] = []
+    words: list[str] = []
+    ends: list[int] = []
+    first: list[str] = []
+    second: list[str] = []
+    end = 0
+    for message in messages:
+        texts = texts_of(message)
+        if not texts:
+            continue
+        begin = end
+        touching: dict[str, None] = {}
+        for text in texts:
+            # A gap, the first character of a run, the rest of the run, a gap, and so on.
+            parts = _RUN.split(text)
+            if len(parts) > 1:
+                touching.update(_touching(parts))
+                rest = " ".join(parts[2::3])
+                parts[::3] = repeat("", len(parts) // 3 + 1)
+                first.append("".join(parts))
+                second.append(rest)
+                end += len(rest) + 1
+        if end > begin:
+            ids.append(message[0])
+            words.append(" ".join(touching))
+            ends.append(end)
+    pairs = _interleaved("".join(first), " ".join(second) + " ") if ids else ""
+    starts = [0, *ends]
+    return [
+        Prepared(number, pairs[3 * start : 3 * end], word)
+        for number, start, end, word in zip(ids, starts, ends, words, strict=False)
+    ]
+
+
+def _interleaved(first: str, second: str) -> str:
+    """Two equally long texts, character by character, with a blank after each pair."""
+    out = array("I", _BLANK * (3 * len(first)))
+    out[0::3] = array("I", first.encode(_WIDE))
+    out[1::3] = array("I", second.encode(_WIDE))
     return out.tobytes().decode(_WIDE)
 
 
 def _touching(parts: list[str]) -> dict[str, None]:
     """The words that stand directly after or before a run, folded. parts: as `_RUN.split` gives them."""
-    words: dict[str, None] = {}
-    inner = dict.fromkeys(parts[3:-1:3])
-    inner.pop(" ", None)
-    for gap in (parts[-1], *inner):
-        after = _LETTERS.match(gap)
-        if after:
-            words[_folded(after.group())] = None
-    for gap in (parts[0], *inner):
-        # Read backwards, which takes linear time however long the word is.
-        before = _LETTERS.match(gap[::-1]) if gap else None
-        if before:
-            words[_folded(gap[len(gap) - before.end() :].lstrip(_ALL_MARKS))] = None
+    words = dict.fromkeys((_word_at_start(parts[-1]), _word_at_end(parts[0])))
+    for gap in dict.fromkeys(parts[3:-1:3]):
+        words.update(_edges(gap) if len(gap) < _SHORT else _words_at_edges(gap))
     words.pop("", None)
     return words
 
 
+def _words_at_edges(gap: str) -> dict[str, None]:
+    return dict.fromkeys((_word_at_start(gap), _word_at_end(gap)))
+
+
+_SHORT = 40
+_edges = lru_cache(maxsize=10_000)(_words_at_edges)
+"""Between runs the same few blanks and signs stand again and again."""
+
+
+def _word_at_start(gap: str) -> str:
+    found = _LETTERS.match(gap)
+    return _folded(found.group()) if found else ""
+
+
+def _word_at_end(gap: str) -> str:
+    # Read backwards, which takes linear time however long the word is.
+    found = _LETTERS.match(gap[::-1])
+    return _folded(gap[len(gap) - found.end() :].lstrip(_ALL_MARKS)) if found else ""
+
+
 def _folded(word: str) -> str:
-    return _MARK.sub("", _text.fold(word))
+    # Python writes a small sigma in two ways, by what follows it in the text.
+    return _MARK.sub("", _text.fold(word)).replace("ς", "σ")
 
 
-def texts_of(stored: object, tool_name: object, tool_calls: object) -> list[str]:
+def texts_of(message: Message) -> list[str]:
     """The texts of a message that may hold such a script, decoded as a reader sees them.
 
-    Each value is as SQLite stores it, text as its UTF-8 bytes; what is plain ASCII without an escape
-    of JSON is passed over at once. Tool calls count as stored and with their escapes written out.
+    message: id, content, tool name and tool calls as SQLite stores them, text as its UTF-8 bytes.
+    What is plain ASCII without an escape of JSON is passed over at once. Tool calls count as stored
+    and with their escapes written out.
     """
+    _, stored, tool_name, tool_calls = message
     texts = []
-    if isinstance(stored, bytes) and (not stored.isascii() or (stored[:1] == b"\0" and b"\\u" in stored)):
-        texts.append(content.decode(stored).text)
-    if isinstance(tool_name, bytes) and not tool_name.isascii():
+    if stored.__class__ is bytes:
+        if stored[:1] != b"\0":
+            if not stored.isascii():
+                texts.append(stored.decode("utf-8", "replace"))
+        elif not stored.isascii() or b"\\u" in stored:
+            texts.append(content.decode(stored).text)
+    if tool_name.__class__ is bytes and not tool_name.isascii():
         texts.append(content.decode(tool_name).text)
-    if isinstance(tool_calls, bytes):
+    if tool_calls.__class__ is bytes:
         if not tool_calls.isascii():
             texts.append(content.decode(tool_calls).text)
         if b"\\u" in tool_calls:

@@ -17,7 +17,7 @@ LOOKED_AT = 8
 """How many of the last messages that were read are looked at in the store when a companion is opened."""
 
 
-class CompanionDamaged(StateLedgerError):
+class CompanionDamaged(StateLedgerError, sqlite3.DatabaseError):
     """A companion turned out to be damaged while it was read; other routes answer as well."""
 
 

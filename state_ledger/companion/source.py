@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from state_ledger import access
-from state_ledger.companion.identity import Identity, contradicts, identity_of
+from state_ledger.companion.identity import Identity, anchors_of, contradicts, identity_of
+from state_ledger.companion.pairs import Message
 from state_ledger.connection import BUSY_TIMEOUT_S, guard, read_only_uri
 from state_ledger.errors import StoreAccessError
 from state_ledger.shape import Shape
 from state_ledger.sqlite import Connection, sqlite3
-
-Message = tuple[Any, ...]
-"""id, session_id, role, timestamp, content, tool_name, tool_calls; text as its stored bytes."""
 
 
 class Source:
@@ -42,11 +39,10 @@ class Source:
         except BaseException:
             self.connection.close()
             raise
-        columns = [
+        self._columns = ", ".join(
             name if shape.has("messages", name) else f"NULL AS {name}"
-            for name in ("timestamp", "content", "tool_name", "tool_calls")
-        ]
-        self._columns = ", ".join(["id", "session_id", "role", *columns])
+            for name in ("id", "content", "tool_name", "tool_calls")
+        )
 
     def is_in_place(self) -> bool:
         """Whether the file that is open is still the one at its path."""
@@ -54,6 +50,11 @@ class Source:
             return identity_of(self.path).agrees(self.identity)
         except OSError:
             return False
+
+    def anchors(self, ids: Sequence[int]) -> dict[int, int]:
+        """What those of some messages that are there are recognised by: see `identity`."""
+        with self._reading():
+            return anchors_of(self.connection, ids)
 
     def contradicts(self, covered: int, anchors: dict[int, int]) -> bool:
         """Whether this cannot be the store of which these messages were read: see `identity`."""
@@ -74,7 +75,11 @@ class Source:
             )
             for row in cursor:
                 found.append(row)
-                size += sum(len(value) for value in row[4:] if isinstance(value, bytes))
+                text, calls = row[1], row[3]
+                if text.__class__ is bytes:
+                    size += len(text)
+                if calls.__class__ is bytes:
+                    size += len(calls)
                 if size > most_bytes:
                     break
             cursor.close()
