@@ -25,6 +25,6 @@ def keep_companions(datasette: Datasette) -> None:
         return
     stores = [state.store.path for state in held.stores.values() if state.snapshot_taken_at is None]
     if stores and getattr(datasette, "_state_ledger_keeper", None) is None:
-        keeper = Keeper(stores)
+        keeper = Keeper(stores, held.settings)
         keeper.start()
         datasette._state_ledger_keeper = keeper

@@ -127,6 +127,23 @@ def test_a_message_put_in_under_an_old_id_is_read(store: Path) -> None:
     assert ids(store, "뒤늦은") == [100]
 
 
+def test_a_store_without_messages_and_one_with_odd_ids_are_covered_too(small_store: Callable[..., Path]) -> None:
+    store = small_store("state.db", "wal")
+    change(store, "DELETE FROM messages")
+    refresh(store)
+    with opened(store) as companion:
+        assert (companion.covered_up_to, list(companion.ids("데이터"))) == (0, [])
+    append(store, ["데이터"], first=-5)
+    append(store, ["데이터"], first=1 << 40)
+    refresh(store)
+    assert ids(store, "데이터") == [1 << 40, -5]
+    refresh(store, rebuild=True)
+    assert ids(store, "데이터") == [1 << 40, -5]
+    change(store, "DELETE FROM messages")
+    refresh(store)
+    assert ids(store, "데이터") == []
+
+
 def test_changed_text_is_found_by_its_new_words_after_it_was_read_again(store: Path) -> None:
     append(store, ["이전 내용", "ascii only", "그대로 내용"])
     refresh(store)

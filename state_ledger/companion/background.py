@@ -9,6 +9,7 @@ from pathlib import Path
 
 from state_ledger.companion.building import GENTLE, refresh
 from state_ledger.errors import StateLedgerError
+from state_ledger.settings import Settings
 from state_ledger.sqlite import sqlite3
 
 ROUND_S = 20.0
@@ -23,8 +24,11 @@ _log = logging.getLogger(__name__)
 class Keeper:
     """Refreshes the companions of some stores until it is told to stop; ends with the process."""
 
-    def __init__(self, stores: Sequence[Path], round_s: float = ROUND_S) -> None:
+    def __init__(
+        self, stores: Sequence[Path], settings: Settings | None = None, round_s: float = ROUND_S
+    ) -> None:
         self.stores = list(stores)
+        self.settings = settings
         self.round_s = round_s
         self._stopped = threading.Event()
         self._told: dict[Path, str] = {}
@@ -55,6 +59,7 @@ class Keeper:
             refresh(
                 store,
                 reread=1 if number % REREAD_EVERY == REREAD_EVERY - 1 else 0,
+                settings=self.settings,
                 pace=GENTLE,
                 stop=self._stopped.is_set,
             )

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from zlib import crc32
 
-from state_ledger.companion import pairs
+from state_ledger.companion import pairs, rollups
 from state_ledger.companion.file import (
     CompanionFile,
     discard,
@@ -36,7 +36,9 @@ from state_ledger.companion.file import (
 from state_ledger.companion.identity import ANCHORS, companion_path
 from state_ledger.companion.pairs import Message
 from state_ledger.companion.source import Source
-from state_ledger.errors import StateLedgerError
+from state_ledger.connection import open_for_reading
+from state_ledger.errors import StateLedgerError, StoreAccessError
+from state_ledger.settings import Settings
 from state_ledger.sqlite import sqlite3
 
 SHIFT = 14
@@ -72,6 +74,7 @@ LONGEST_REST_S = 2.0
 class Report:
     """What a refresh did, in messages; began_anew: why the companion was made anew, '' if it was not.
 
+    usage_rows: how many rows of usage the rollup was made of anew, None if it was left as it is.
     read: new messages. added: those of them that are in the index. dropped: messages that were
     deleted or hold no such script any more. changed: messages whose text was changed. reread:
     messages that were read again. finished: False if it was told to stop.
@@ -84,6 +87,7 @@ class Report:
     dropped: int = 0
     changed: int = 0
     reread: int = 0
+    usage_rows: int | None = None
     began_anew: str = ""
     finished: bool = False
     seconds: float = 0.0
@@ -102,6 +106,7 @@ def refresh(
     *,
     rebuild: bool = False,
     reread: int | None = None,
+    settings: Settings | None = None,
     pace: Pace = FAST,
     progress: Progress | None = None,
     stop: Callable[[], bool] = lambda: False,
@@ -109,7 +114,8 @@ def refresh(
     """Brings the companion of a store up to date, making it where there is none.
 
     rebuild: throw away what there is. reread: how many ranges are read again for changed text, the
-    longest unread first; None for all. stop: asked after each step whether to end early.
+    longest unread first; None for all. settings: those of the views that the rollup is made by, the
+    defaults if they are not given. stop: asked after each step whether to end early.
     Raises StoreAccessError if the store cannot be read, CompanionBusyError, OSError without a place
     to write.
     """
@@ -121,7 +127,10 @@ def refresh(
         file = CompanionFile.open_or_make(path)
         with closing(source), closing(file):
             try:
-                Refresh(source, file, report, pace, progress, stop).run(rebuild, reread)
+                work = Refresh(source, file, report, pace, progress, stop)
+                work.run(rebuild, reread)
+                if report.finished:
+                    work.roll_up(settings)
                 report.seconds = time.monotonic() - began
                 return report
             except CompanionReplaced:
@@ -177,6 +186,35 @@ class Refresh:
             raise CompanionReplaced("The store was replaced while it was read. Run this again.")
         self.report.finished = True
 
+    def roll_up(self, settings: Settings | None) -> None:
+        """Makes the rollup anew if the store was written to since it was made and is at rest now."""
+        when = rollups.moment(self.source.path)
+        if not rollups.settled(when, time.time()):
+            return
+        with closing(open_for_reading(self.source.path, settings=settings)) as store:
+            if rollups.is_fresh(self.file.connection, self.source.path, store):
+                return
+            tables = []
+            try:
+                for table in rollups.read(store):
+                    tables.append(table)
+                    if not self._rest(0):
+                        return
+            except rollups.NotRolledUp:
+                return
+            except sqlite3.DatabaseError as error:
+                raise StoreAccessError(
+                    self.source.path, f"SQLite cannot read {self.source.path} ({error}).", "Restore it from a backup."
+                ) from error
+            made_by = rollups.layer(store)
+        if rollups.moment(self.source.path) != when:
+            return  # read from two states of the store; the next refresh finds it at rest
+        with self.file.transaction():
+            self._check_identity()
+            rollups.write(self.file.connection, tables)
+            self.file.note("rollup", rollups.remark(when, made_by))
+        self.report.usage_rows = len(tables[0][1])
+
     # -- whose companion it is -------------------------------------------------------------------
 
     def _settle_identity(self, rebuild: bool) -> None:
@@ -191,6 +229,9 @@ class Refresh:
                 self.report.began_anew = why or self.report.began_anew
             if stored != self.source.identity or why or rebuild:
                 self.file.note("store", write_identity(self.source.identity))
+            if self.file.read("covered") is None:
+                # Below 1 only where somebody chose the ids.
+                self.file.note("covered", min(self.source.first_id(), 1) - 1)
 
     def _why_anew(self) -> str:
         anchors = dict(self.file.connection.execute("SELECT id, mark FROM anchor"))

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from state_ledger.companion import pairs
+from state_ledger.companion import pairs, rollups
 from state_ledger.companion.identity import Identity
 from state_ledger.errors import StateLedgerError
 from state_ledger.sqlite import Connection, sqlite3
@@ -17,13 +17,13 @@ from state_ledger.sqlite import Connection, sqlite3
 APPLICATION_ID = 0x534C4350
 """`SLCP`, in the header of the file."""
 
-FORMAT = 1
+FORMAT = 2
 """Raised when the tables change: a companion of another format is thrown away."""
 
 PATIENCE_S = 60.0
 """How long a process waits while another one writes a batch into the same companion."""
 
-TABLES = """
+TABLES = f"""
 CREATE TABLE note (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE held (id INTEGER PRIMARY KEY, mark INTEGER NOT NULL);
 CREATE TABLE chunk (number INTEGER PRIMARY KEY, messages INTEGER NOT NULL, read_at REAL NOT NULL);
@@ -31,9 +31,10 @@ CREATE TABLE anchor (id INTEGER PRIMARY KEY, mark INTEGER NOT NULL);
 CREATE VIRTUAL TABLE found USING fts5(
   pairs, words, content = '', columnsize = 0, detail = full, tokenize = 'ascii'
 );
-"""
+{rollups.TABLES}"""
 """held: the messages in `found`, each with a hash of what is stored. chunk: how many messages of each
-range of ids were read, and since when none of them was read again. anchor: see `identity`.
+range of ids were read, and since when none of them was read again. anchor: see `identity`. The rest:
+see `rollups`.
 
 `ascii` takes every character beyond ASCII for a letter, so that a pair is one token whatever it
 consists of, and costs half of unicode61."""
@@ -120,7 +121,7 @@ class CompanionFile:
 
     def empty(self) -> None:
         """Removes all that was read of a store, within a transaction."""
-        for table in ("held", "chunk", "anchor", "note"):
+        for table in ("held", "chunk", "anchor", "note", "usage", "placed", "session_place"):
             self.connection.execute(f"DELETE FROM {table}")
         self.connection.execute("INSERT INTO found(found) VALUES ('delete-all')")
         self.note("rules", pairs.rules())

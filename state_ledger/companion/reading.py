@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from state_ledger import access
-from state_ledger.companion import pairs
+from state_ledger.companion import pairs, rollups
 from state_ledger.companion.file import is_current_format, read_identity, read_note
 from state_ledger.companion.identity import companion_path, contradicts, identity_of
 from state_ledger.connection import BUSY_TIMEOUT_S, read_only_uri
 from state_ledger.errors import StateLedgerError
+from state_ledger.ledger import functions
 from state_ledger.sqlite import Connection, sqlite3
 
 LOOKED_AT = 8
@@ -76,6 +77,23 @@ class Companion:
                 yield row[0]
         except sqlite3.DatabaseError as error:
             raise CompanionDamaged(f"The companion cannot be read ({error}). Run state-ledger index again.") from error
+
+    def rollup(self, store_path: str | Path, store: Connection, zone: str) -> Connection | None:
+        """A connection on which `ledger_time` has the rows of the view; None if it might not.
+
+        store: an open connection to the store with the semantic layer, whose views are to be stood in
+        for. zone: as for `ledger.functions.register`, whose functions the connection has. It is
+        that of the companion and closed with it. `session_place` on it has what `ledger_lineage` says
+        of each session. None, and never an exception, where the rollup is missing, older than the last
+        write to the store, made by other views, or damaged.
+        """
+        try:
+            if not rollups.is_fresh(self.connection, store_path, store):
+                return None
+            functions.register(self.connection, zone)
+        except (OSError, ValueError, KeyError, TypeError, sqlite3.Error):
+            return None
+        return self.connection
 
     def close(self) -> None:
         """Closes the file."""

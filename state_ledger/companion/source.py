@@ -107,6 +107,11 @@ class Source:
             ).fetchall()
         return {int(number): int(count) for number, count in counted}
 
+    def first_id(self) -> int:
+        """The smallest message id there is now, 1 if there is none."""
+        with self._reading():
+            return int(self.connection.execute("SELECT coalesce(min(id), 1) FROM main.messages").fetchone()[0])
+
     def last_id(self) -> int:
         """The greatest message id there is now, 0 if there is none."""
         with self._reading():
