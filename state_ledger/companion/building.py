@@ -107,6 +107,7 @@ def refresh(
     rebuild: bool = False,
     reread: int | None = None,
     settings: Settings | None = None,
+    roll_up: bool = True,
     pace: Pace = FAST,
     progress: Progress | None = None,
     stop: Callable[[], bool] = lambda: False,
@@ -115,7 +116,8 @@ def refresh(
 
     rebuild: throw away what there is. reread: how many ranges are read again for changed text, the
     longest unread first; None for all. settings: those of the views that the rollup is made by, the
-    defaults if they are not given. stop: asked after each step whether to end early.
+    defaults if they are not given. roll_up: whether the rollup is refreshed too. stop: asked after
+    each step whether to end early.
     Raises StoreAccessError if the store cannot be read, CompanionBusyError, OSError without a place
     to write.
     """
@@ -129,7 +131,7 @@ def refresh(
             try:
                 work = Refresh(source, file, report, pace, progress, stop)
                 work.run(rebuild, reread)
-                if report.finished:
+                if report.finished and roll_up:
                     work.roll_up(settings)
                 report.seconds = time.monotonic() - began
                 return report

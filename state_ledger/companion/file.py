@@ -99,8 +99,7 @@ class CompanionFile:
                 if statement.strip():
                     self.connection.execute(statement)
             self.connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            self.connection.execute(f"PRAGMA user_version = {FORMAT}")
-            self.note("rules", pairs.rules())
+            self.note("rules", _rules())
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -124,7 +123,7 @@ class CompanionFile:
         for table in ("held", "chunk", "anchor", "note", "usage", "placed", "session_place"):
             self.connection.execute(f"DELETE FROM {table}")
         self.connection.execute("INSERT INTO found(found) VALUES ('delete-all')")
-        self.note("rules", pairs.rules())
+        self.note("rules", _rules())
 
     def note(self, key: str, value: object) -> None:
         """Keeps a note; within a transaction."""
@@ -163,9 +162,15 @@ class CompanionFile:
 
 
 def is_current_format(connection: Connection) -> bool:
-    """Whether a file is a companion that this version can use. Raises sqlite3.DatabaseError."""
-    header = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")]
-    return header == [APPLICATION_ID, FORMAT] and read_note(connection, "rules") == pairs.rules()
+    """Whether a file is a companion that this version can use. Raises sqlite3.DatabaseError if it is damaged."""
+    try:
+        return read_note(connection, "rules") == _rules()
+    except sqlite3.OperationalError:  # another program's file, or a new one
+        return False
+
+
+def _rules() -> str:
+    return f"{FORMAT} {pairs.rules()}"
 
 
 def read_note(connection: Connection, key: str, absent: object = None) -> object:

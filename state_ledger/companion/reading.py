@@ -29,9 +29,11 @@ class Companion:
         after it are not in it. It does not grow while the companion is open.
     """
 
-    def __init__(self, connection: Connection, covered_up_to: int) -> None:
+    def __init__(self, connection: Connection, covered_up_to: int, *, dropped: bool) -> None:
         self.connection = connection
         self.covered_up_to = covered_up_to
+        # What was deleted is left out here; the index itself forgets it later.
+        self._still_held = " AND EXISTS (SELECT 1 FROM held WHERE held.id = found.rowid)" if dropped else ""
 
     def ids(
         self,
@@ -68,9 +70,7 @@ class Companion:
             parameters.append(after)
         try:
             for row in self.connection.execute(
-                # The look at `held` leaves out what was deleted: the index itself forgets it later.
-                f"SELECT rowid FROM found WHERE found MATCH ? AND {' AND '.join(bounds)}"
-                " AND EXISTS (SELECT 1 FROM held WHERE held.id = found.rowid)"
+                f"SELECT rowid FROM found WHERE found MATCH ? AND {' AND '.join(bounds)}{self._still_held}"
                 f" ORDER BY rowid {'DESC' if newest else 'ASC'}",
                 (expression, *parameters),
             ):
@@ -146,4 +146,4 @@ def _examined(opened: Connection, store_path: str | Path, connection: Connection
             wrong = contradicts(own, covered, anchors)
         finally:
             own.close()
-    return None if wrong else Companion(opened, covered)
+    return None if wrong else Companion(opened, covered, dropped=bool(read_note(opened, "stale", 0)))
