@@ -73,7 +73,7 @@ def _window(text: str, found: Sequence[match.Span]) -> str:
     for first, last in found:
         if first < at or last > end:
             continue
-        out += [marks.free(text[at:first]), marks.START, marks.without_marks(text[first:last]), marks.END]
+        out += [marks.free(text[at:first]), marks.START, marks.free(text[first:last]), marks.END]
         at = last
     out.append(marks.free(text[at:end]))
     return _flat("".join(out)) + (CUT if end < len(text) else "")
