@@ -7,7 +7,8 @@ which engine answers is decided here and nowhere else.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -215,6 +216,21 @@ def ask_in_time(
         if "interrupted" in str(error):
             raise OutOfTime(name, settings.query_time_limit_ms) from error
         raise
+
+
+@contextmanager
+def in_time(connection: Connection, name: str, limit_ms: int) -> Iterator[None]:
+    """Ends whatever runs on a connection inside of it after a time: raises OutOfTime, in the name of a question."""
+    deadline = time.perf_counter() + limit_ms / 1000
+    connection.set_progress_handler(lambda: int(time.perf_counter() > deadline), STEPS_BETWEEN_LOOKS)
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        if "interrupted" in str(error):
+            raise OutOfTime(name, limit_ms) from error
+        raise
+    finally:
+        connection.set_progress_handler(None, 0)
 
 
 @lru_cache(maxsize=1)
