@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from state_ledger import search
+from state_ledger.companion import beside, building, identity
 from state_ledger.search import Answer, Request, engine, match, memory, query, vocabulary
+from state_ledger.sqlite import Connection, sqlite3
 from state_ledger.writing.writer import Writer
 from tests.test_search_messages import QUERY, SPACED, fill, find, refill, structured, without_index
 
 TEXTS = st.lists(SPACED | SPACED.map(structured), min_size=1, max_size=6)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Companions of these tests in a folder of their own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +80,40 @@ def test_messages_added_since_are_found_whether_looked_at_or_learnt(
         stored = written.rows("SELECT id, content FROM messages ORDER BY id DESC")
         wanted = [row[0] for row in stored if match.matches(parsed, match.Fields(row[1], None, None))]
         assert ids(looked_at) == ids(learnt) == wanted
+
+
+@given(rows=TEXTS, tools=TEXTS, later=st.lists(SPACED, max_size=2), typed=QUERY)
+def test_with_the_companion_the_same_is_found_also_what_came_after_it(
+    written: Writer, rows: list[Any], tools: list[Any], later: list[str], typed: str
+) -> None:
+    refill(written, [*rows, *({"role": "tool", "content": text} for text in tools)])
+    building.refresh(written.path)
+    fill(written, later)
+
+    def with_companion(connection: Connection) -> Answer:
+        with beside(connection) as companion:
+            assert companion is not None
+            return search.find(connection, Request(typed, limit=-1), companion=companion)
+
+    found = written.reading(with_companion)
+    assert ids(found) == ids(find(written, typed))
+    assert found.route in ("companion", "trigram", "scan", "index", None)
+
+
+def test_a_damaged_companion_is_passed_over(writer: Writer) -> None:
+    fill(writer, ["修改heron服务", "heron"] * 50)
+    building.refresh(writer.path)
+    path = identity.companion_path(writer.path)
+
+    def damaged(connection: Connection) -> Answer:
+        with beside(connection) as companion:
+            assert companion is not None
+            with closing(sqlite3.connect(path)) as other:
+                other.execute("DELETE FROM found_data WHERE id > 10")
+                other.commit()
+            return search.find(connection, Request("heron", limit=-1), companion=companion)
+
+    assert len(ids(writer.reading(damaged))) == 100
 
 
 def test_a_scan_that_runs_out_of_time_says_so_and_what_it_shows_is_right(writer: Writer) -> None:

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from state_ledger.companion import open_for_search
-from state_ledger.sqlite import Connection, sqlite3
+from state_ledger.companion import open_for_search, store_path
+from state_ledger.sqlite import Connection
 
 Name = Literal["store", "companion"]
 
@@ -38,7 +38,7 @@ def engine_for(sql: str, store: Connection, zone: str) -> Iterator[Engine]:
 
     zone: where the SQL names none. Costs a look at the file system where there is no companion.
     """
-    path = _path(store) if reads_only_rolled_up(sql) else ""
+    path = store_path(store) if reads_only_rolled_up(sql) else ""
     companion = open_for_search(path, store) if path else None
     if companion is None:
         yield Engine("store", store)
@@ -53,11 +53,3 @@ def reads_only_rolled_up(sql: str) -> bool:
     """Whether all that a SELECT reads is rolled up; False where that cannot be told from its text."""
     sources = {match.strip() for match in _SOURCES.findall(sql)}
     return bool(sources) and sources <= ROLLED_UP
-
-
-def _path(connection: Connection) -> str:
-    try:
-        rows = connection.execute("PRAGMA database_list").fetchall()
-    except sqlite3.DatabaseError:
-        return ""
-    return next((str(row[2] or "") for row in rows if row[1] == "main"), "")
