@@ -210,7 +210,8 @@ class Search:
         low = 0 if oldest is None else int(oldest[0])
         held = frozenset[int]() if plan.structured is None else plan.structured.members
         found = self.connection.execute(
-            f"SELECT m.id, {index}.rank {source} AND {index}.rowid >= ? ORDER BY {index}.rank, {index}.rowid DESC LIMIT ?",
+            f"SELECT m.id, {index}.rank {source} AND {index}.rowid >= ?"
+            f" ORDER BY {index}.rank, {index}.rowid DESC LIMIT ?",
             [*parameters, low, wanted + 1 + len(held)],
         )
         ranked = [(each, rank) for each, rank in found if each not in held]
