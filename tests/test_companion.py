@@ -303,7 +303,7 @@ def test_a_damaged_companion_is_no_companion_and_is_made_anew(store: Path, damag
     elif damage == "empty":
         path.write_bytes(b"")
     elif damage == "tables":
-        change(path, "DROP TABLE held")
+        change(path, "DROP TABLE found")
     else:
         with path.open("r+b") as file:
             for page in range(3, size // 4096):
