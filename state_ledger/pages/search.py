@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from state_ledger import questions, search
+from state_ledger.companion import beside
 from state_ledger.ledger import ancestry
 from state_ledger.pages import figures
 from state_ledger.pages.asking import Ask, OutOfTime, Unanswered
 from state_ledger.pages.search_address import QUESTION, SESSIONS_QUESTION, Asked
 from state_ledger.pages.sums import Record
 from state_ledger.search import marks
-from state_ledger.search.plan import Companion
 from state_ledger.shape import Shape
 from state_ledger.sqlite import sqlite3
 
@@ -87,13 +87,11 @@ def read_search(
     asked: Asked,
     *,
     shape: Shape | None = None,
-    companion: Companion | None = None,
     counted: bool = True,
 ) -> Found:
     """Looks for what was asked, within BUDGET_S.
 
-    shape: of the store, read if it is not given; companion: of the store, if there is one; counted:
-    whether a quick count is tried.
+    shape: of the store, read if it is not given; counted: whether a quick count is tried.
     """
     if not asked.q:
         return Found(None)
@@ -101,7 +99,7 @@ def read_search(
     budget_s = limit_ms / 1000 if asked.longer else min(BUDGET_S, limit_ms / 1000)
     request = asked.request(ask.settings.zone_name)
     try:
-        with questions.in_time(ask.connection, QUESTION, limit_ms + GRACE_MS):
+        with questions.in_time(ask.connection, QUESTION, limit_ms + GRACE_MS), beside(ask.connection) as companion:
             answer = search.find(ask.connection, request, shape=shape, companion=companion, budget_s=budget_s)
             conversations = by_conversation(ask, answer.hits)
     except OutOfTime:
@@ -110,7 +108,7 @@ def read_search(
         return Found(None, problems=[str(Unanswered(QUESTION, error))])
     problems: list[str] = []
     sessions, more = _sessions(ask, asked, problems)
-    count = _quick_count(ask, asked, answer, shape, companion) if counted else None
+    count = _quick_count(ask, asked, answer, shape) if counted else None
     return Found(answer, conversations, sessions, more, count, problems)
 
 
@@ -119,13 +117,13 @@ def read_count(
     asked: Asked,
     *,
     shape: Shape | None = None,
-    companion: Companion | None = None,
     budget_s: float = COUNT_S,
 ) -> search.Count:
     """How many messages match, whatever page of them is shown. Raises OutOfTime and Unanswered."""
     request = replace(asked, before=None).request(ask.settings.zone_name)
     try:
-        with questions.in_time(ask.connection, QUESTION, round(budget_s * 1000) + GRACE_MS):
+        limit_ms = round(budget_s * 1000) + GRACE_MS
+        with questions.in_time(ask.connection, QUESTION, limit_ms), beside(ask.connection) as companion:
             return search.count(
                 ask.connection, request, shape=shape, companion=companion, most=MOST_COUNTED, budget_s=budget_s
             )
@@ -179,14 +177,14 @@ def record(shown: Shown, conversation_id: str) -> dict[str, Any]:
 
 
 def _quick_count(
-    ask: Ask, asked: Asked, answer: search.Answer, shape: Shape | None, companion: Companion | None
+    ask: Ask, asked: Asked, answer: search.Answer, shape: Shape | None
 ) -> search.Count | None:
     if answer.route is None:
         return None
     if answer.complete and answer.next_before is None and asked.before is None and asked.sort != search.BEST:
         return search.Count(len(answer.hits), False)
     try:
-        count = read_count(ask, asked, shape=shape, companion=companion, budget_s=QUICK_COUNT_S)
+        count = read_count(ask, asked, shape=shape, budget_s=QUICK_COUNT_S)
     except (OutOfTime, Unanswered):
         return None
     # Half a count says little beside the hits themselves: a later one has more time.

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from state_ledger.companion import store_path
 from state_ledger.search import vocabulary
 from state_ledger.search.indexes import STRUCTURED
 from state_ledger.search.match import Fields
@@ -178,7 +179,7 @@ class _Read(Protocol):
 
 
 def _fact(connection: Connection, kind: type[Fact], read: _Read, patient: bool) -> Fact | None:
-    path = _path(connection)
+    path = store_path(connection)
     newest = _newest(connection)
     if not path:
         return read(connection, newest)
@@ -242,10 +243,6 @@ def _read_in_background(key: tuple[str, type[Fact]], read: _Read) -> None:
 
 def _newest(connection: Connection) -> int:
     return int(connection.execute("SELECT coalesce(max(id), 0) FROM main.messages").fetchone()[0])
-
-
-def _path(connection: Connection) -> str:
-    return str(next((row[2] for row in connection.execute("PRAGMA database_list") if row[1] == "main"), ""))
 
 
 def _changes(path: str) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, islice
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from state_ledger.search import expressions, match, memory, vocabulary
 from state_ledger.search.expressions import Expression
@@ -40,16 +40,26 @@ class Companion(Protocol):
     ) -> Iterator[int]: ...
 
 
+class Asked(NamedTuple):
+    """What the sure stream asks an index for: its name, the expression, and a condition on `m`."""
+
+    name: str
+    expression: str
+    also: Condition
+
+
 @dataclass(frozen=True)
 class Plan:
-    """Streams that together offer every match. ranked: the expression that ranks what is found.
+    """Streams that together offer every match.
 
-    Everything in `sure` is a match, everything else is looked at. structured: what is remembered of
+    Everything in `sure` is a match, everything else is looked at. asked: of the sure stream. ranked: the
+    expression that ranks what is found, where the streams do not. structured: what is remembered of
     structured messages; possible: whether a message can match, by what is remembered of it.
     """
 
     route: str
     sure: tuple[Iterator[int], ...] = ()
+    asked: Asked | None = None
     maybe: tuple[Iterator[int], ...] = ()
     ranked: Expression | None = None
     structured: memory.Structured | None = None
@@ -107,16 +117,18 @@ class Planner:
         self, words: str, expression: Expression, route: str, new: tuple[Iterator[int], ...] = ()
     ) -> Plan:
         """What the word index knows, and what it does not speak for."""
-        plan = self._apart(Plan(route, maybe=new, ranked=expression))
+        plan = self._apart(Plan(route, maybe=new))
         if not expression.exact:
-            return replace(plan, maybe=(from_index(self.store, words, expression.text), *plan.maybe))
+            offered = from_index(self.store, words, expression.text, ranked=True)
+            return replace(plan, maybe=(offered, *plan.maybe))
         known = plan.structured
-        also, parameters = decided_by_index(self.indexes, -1 if known is None else known.upto)
-        sure = from_index(self.store, words, expression.text, (also, parameters))
+        also = decided_by_index(self.indexes, -1 if known is None else known.upto)
+        sure = from_index(self.store, words, expression.text, also, ranked=True)
         if known is not None:
             held = known.members
             sure = (each for each in sure if each not in held)
-        return replace(plan, sure=(sure,), maybe=(*self._in_escapes(words), *plan.maybe))
+        asked = Asked(words, expression.text, also)
+        return replace(plan, sure=(sure,), asked=asked, maybe=(*self._in_escapes(words), *plan.maybe))
 
     def _in_escapes(self, words: str) -> tuple[Iterator[int], ...]:
         """Where letters beyond ASCII stand as escapes in tool calls."""
