@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from state_ledger import access, full_text, schema
-from state_ledger.connection import decode_text, read_only_uri
+from state_ledger.connection import decode_text
 from state_ledger.errors import StoreAccessError
-from state_ledger.sqlite import Connection, Row, sqlite3
+from state_ledger.sqlite import Connection, Row, read_only_uri, sqlite3
 from state_ledger.writing import contention, journal
 
 _CORRUPT, _NOTADB, _IOERR = 11, 26, 10
