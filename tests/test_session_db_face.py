@@ -6,7 +6,6 @@ import asyncio
 import inspect
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -102,12 +101,6 @@ load_gateway_routing_entries(scope)
 delete_gateway_routing_entries(session_keys, scope)
 """  # noqa: E501
 """Names and order of arguments, from session-db."""
-
-
-@pytest.fixture
-def db(tmp_path: Path) -> Iterator[SessionDB]:
-    with SessionDB(tmp_path / "state.db") as opened:
-        yield opened
 
 
 @pytest.mark.parametrize("promise", PROMISED.split("\n")[1:-1], ids=lambda promise: promise.partition("(")[0])
