@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from state_ledger import access, ledger, stores
+from state_ledger.full_text import cjk
 from state_ledger.sqlite import Connection, Row, sqlite3
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ def open_for_reading(
     try:
         connection.row_factory = Row
         connection.text_factory = decode_text
+        cjk.load(connection)
         ledger.install(connection, profile=profile or stores.profile_of(path), settings=settings)
         guard(connection)
     except BaseException:

@@ -83,6 +83,7 @@ class Writer:
             self._schema_cookie = self._read_cookie()
             self._shape = Shape.read(self.connection)
             self._absent = _absent_columns(self.connection) if self.too_new else {}
+            self._cjk_in_the_way = not self.read_only and cjk.in_the_way(self.connection)
             return self._shape
 
     def write(self, work: Callable[[Connection], T]) -> T:
@@ -194,6 +195,10 @@ class Writer:
             self.renew_shape()
         if self._absent:
             raise SchemaTooNewError(self.path, self._shape.version or 0, self._absent)
+        if self._cjk_in_the_way:
+            # In a store of any schema: no message is lost for an index that only others can keep.
+            cjk.step_aside(self.connection)
+            self.renew_shape()
 
     def _read_cookie(self) -> int:
         return int(self.connection.execute("PRAGMA main.schema_version").fetchone()[0])
