@@ -110,7 +110,7 @@ def make(connection: Connection, index: TextIndex) -> None:
     if index.source != "messages":
         connection.execute(f"DROP VIEW IF EXISTS {index.source}")
         connection.execute(full_text.source_view_sql(index))
-    connection.execute(full_text.table_sql(index))
+    full_text.create_table(connection, index)
     for sql in full_text.trigger_sql(index):
         connection.execute(sql)
 

@@ -20,7 +20,7 @@ from state_ledger.schema import SCHEMA_VERSION, TABLES
 from state_ledger.shape import Shape
 from state_ledger.sqlite import Connection, Row, sqlite3
 from state_ledger.writing import checkpoints, journal, opening
-from state_ledger.writing.contention import Patience, begin, is_busy, patiently, result_code
+from state_ledger.writing.contention import Patience, Queue, is_busy, patiently, result_code
 
 T = TypeVar("T")
 
@@ -54,6 +54,10 @@ class Writer:
         self._files: dict[str, int] = {}
         opened = opening.open_to_read if read_only else opening.open_to_write
         self.connection: Connection = opened(self.path)
+        self._queue = Queue(self.connection)
+        # Kept, as it is asked on every write; without a factory its row is a tuple.
+        self._cookie = self.connection.cursor()
+        self._cookie.row_factory = None
         try:
             patiently(self._file, self.renew_shape)
             if read_only:
@@ -164,7 +168,7 @@ class Writer:
             raise StoreAccessError(
                 self.path, f"{self.path} is open to read only.", "Open it with read_only=False to write."
             )
-        begin(self.connection, eagerly=patience.tested)
+        self._queue.begin()
         self._writing = True
         try:
             # On every write: a message is stored or an exception is raised, also after a replacement.
@@ -201,7 +205,7 @@ class Writer:
             self.renew_shape()
 
     def _read_cookie(self) -> int:
-        return int(self.connection.execute("PRAGMA main.schema_version").fetchone()[0])
+        return int(self._cookie.execute("PRAGMA main.schema_version").fetchall()[0][0])
 
     def _note_files(self) -> None:
         for name in (str(self._file), f"{self._file}-wal"):
