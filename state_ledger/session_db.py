@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from state_ledger import (
+    compatibility,
     compression,
     delegations,
     locks,
@@ -25,16 +26,9 @@ from state_ledger import (
     titles,
     usage,
 )
-from state_ledger.compatibility import (
-    _CHECKPOINT_EVERY_N_WRITES,
-    _WRITE_MAX_RETRIES,
-    _WRITE_RETRY_MAX_S,
-    _WRITE_RETRY_MIN_S,
-    DEFAULT_DB_PATH,
-    MAX_FTS5_QUERY_CHARS,
-    SCHEMA_VERSION,
-    PrivateNames,
-)
+from state_ledger.compatibility import *  # noqa: F403
+from state_ledger.compatibility.opening import noted
+from state_ledger.compatibility.private_names import PrivateNames
 from state_ledger.errors import CompressionSessionBusyError, CompressionSessionClosedError, StoreBusyError
 from state_ledger.full_text import rewrite as index_rewrite
 from state_ledger.gateway import handoffs, peers, routing, topics
@@ -47,19 +41,13 @@ from state_ledger.writing import meta
 from state_ledger.writing.writer import Writer
 
 __all__ = [
-    "DEFAULT_DB_PATH",
-    "MAX_FTS5_QUERY_CHARS",
-    "SCHEMA_VERSION",
-    "_CHECKPOINT_EVERY_N_WRITES",
-    "_WRITE_MAX_RETRIES",
-    "_WRITE_RETRY_MAX_S",
-    "_WRITE_RETRY_MIN_S",
     "AsyncSessionDB",
     "CompressionSessionBusyError",
     "CompressionSessionClosedError",
     "SessionDB",
     "StoreBusyError",
 ]
+__all__ += compatibility.__all__
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -93,7 +81,8 @@ class SessionDB(PrivateNames):
         Raises StoreAccessError for a file that is no store or may not be opened, StoreBusyError if
         another program keeps it locked.
         """
-        self._writer = Writer(db_path, read_only)
+        with noted():
+            self._writer = Writer(db_path, read_only)
 
     @property
     def db_path(self) -> Path:

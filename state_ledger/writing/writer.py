@@ -6,6 +6,7 @@ is stored as a whole, or an exception says that it was not.
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +22,8 @@ from state_ledger.shape import Shape
 from state_ledger.sqlite import Connection, Row, sqlite3
 from state_ledger.writing import checkpoints, journal, opening
 from state_ledger.writing.contention import Patience, Queue, is_busy, patiently, result_code
+
+_log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -47,6 +50,7 @@ class Writer:
         self.read_only = read_only
         self.lock = threading.RLock()
         self._writing = False
+        self._mended = False
         self._closed = False
         # SQLite keeps the log beside the real file, whatever links lead there and wherever we go meanwhile.
         self._file = Path(os.path.realpath(self.path))
@@ -108,10 +112,12 @@ class Writer:
                 try:
                     result = self._transact(work, patience)
                     break
-                except sqlite3.OperationalError as error:
+                except sqlite3.DatabaseError as error:
                     if result_code(error) == _FULL:
                         raise StoreFullError(self.path) from error
-                    if not is_busy(error):
+                    if self._mended_index(error):
+                        continue
+                    if not isinstance(error, sqlite3.OperationalError) or not is_busy(error):
                         raise
                     obstacle = error
             patience.pause(obstacle)  # without the lock: other threads may read meanwhile
@@ -184,6 +190,16 @@ class Writer:
             raise
         finally:
             self._writing = False
+
+    def _mended_index(self, error: sqlite3.DatabaseError) -> bool:
+        """Frees a store, once per handle, of an index that keeps messages out; whether the write may be tried again."""
+        if self._mended or self.too_new or is_busy(error) or not migrate.lost_an_index(self.connection, error):
+            return False
+        self._mended = True
+        _log.warning("A full-text index of %s is damaged (%s) and is made anew.", self.path, error)
+        patience = Patience(self._file)
+        patiently(self._file, lambda: self._transact(migrate.free_of_lost_index, patience))
+        return True
 
     def _commit(self, patience: Patience) -> None:
         """Commits; without a write-ahead log that has to wait for readers, with the work still done."""
