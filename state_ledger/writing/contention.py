@@ -33,8 +33,8 @@ SQLite asks ever more rarely, every 100 ms in the end. A program that writes wit
 lock back for a tenth of a millisecond at a time, so that of eight of them an unlucky one waited up to
 10 s. When all of them ask alike often, each gets its share.
 """
-WAITED_S = 0.002
-"""Who got the lock sooner did not have to wait for it."""
+WAITED_S = 0.005
+"""Who got the lock sooner did not wait for it, but perhaps for its turn on the processor."""
 REMEMBERED_S = 1.0
 """How long a wait makes a writer ask often."""
 
