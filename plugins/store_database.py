@@ -12,6 +12,7 @@ from datasette.database import Database, connections
 
 from state_ledger import access
 from state_ledger.errors import StateLedgerError, StoreAccessError
+from state_ledger.full_text import cjk
 from state_ledger.sqlite import BUSY_TIMEOUT_S, Connection, read_only_uri, sqlite3
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ class StoreDatabase(Database):
             factory=StoreConnection,
         )
         self._tracked().append(connection)
+        cjk.load(connection)
         return connection
 
     async def execute_fn(self, fn: Callable[[Connection], Any]) -> Any:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from state_ledger import access, ledger, stores
+from state_ledger.full_text import cjk
 from state_ledger.search import functions
 from state_ledger.sqlite import BUSY_TIMEOUT_S, Connection, Row, read_only_uri, sqlite3
 
@@ -77,6 +78,7 @@ def open_for_reading(
     try:
         connection.row_factory = Row
         connection.text_factory = decode_text
+        cjk.load(connection)
         shape = ledger.install(connection, profile=profile or stores.profile_of(path), settings=settings)
         if shape.is_store:
             functions.install(connection)
