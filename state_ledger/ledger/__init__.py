@@ -95,7 +95,7 @@ def view_statements(
         *apportion.views(shape),
         *sessions.views(shape, profile=profile),
         *messages.views(shape),
-        *audit.views(shape, bound=bound),
+        *audit.views(shape),
     ]
 
 
