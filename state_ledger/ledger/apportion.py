@@ -20,6 +20,8 @@ SPREAD = ("api_call_count", "input_tokens", "output_tokens", "cache_read_tokens"
           "reasoning_tokens", "prompt_tokens", "fresh_tokens", "processed_tokens", "cost_usd", "actual_usd",
           "estimated_usd", "stored_estimate_usd", "included_calls", "unknown_calls", "unknown_tokens")  # fmt: skip
 
+_LAST_SEEN = "coalesce(u.last_seen, u.started_at, u.first_seen)"
+
 
 def views(shape: Shape) -> list[tuple[str, str]]:
     """The view of usage in time as (name, SELECT)."""
@@ -39,23 +41,20 @@ def _by_activity() -> str:
     the messages of sessions outside it, hence sessions first and usage after.
     """
     first, last = bounds_of_messages("s.id")
-    seen = "u.last_seen, u.started_at, u.first_seen"
-    at = f"CASE WHEN h.key <> '' THEN CAST(h.key AS INTEGER) ELSE {bucket(f'coalesce({seen})')} END"
-    placed = (
+    at = f"CASE WHEN h.key <> '' THEN CAST(h.key AS INTEGER) ELSE {bucket(_LAST_SEEN)} END"
+    sessions = (
+        "SELECT id FROM main.sessions UNION ALL"
+        # Usage of sessions that are gone; found by the indexes alone.
+        " SELECT DISTINCT o.session_id FROM ledger_usage_rows AS o"
+        " WHERE NOT EXISTS (SELECT 1 FROM main.sessions AS s WHERE s.id = o.session_id)"
+    )
+    return (
         f"SELECT u.*, 'activity' AS day_rule, h.value AS share, {at} AS bucket,"
         # A session without messages falls on its last call, which lies between these two bounds.
         f" {first} AS first_bucket, {last} AS last_bucket"
-        f" FROM main.sessions AS s CROSS JOIN json_each({_histogram('s.id')}) AS h"
+        f" FROM ({sessions}) AS s CROSS JOIN json_each({_histogram('s.id')}) AS h"
         " CROSS JOIN usage AS u ON u.session_id = s.id"
     )
-    orphans = (
-        f"SELECT *, at, at FROM (SELECT u.*, 'activity', h.value, {at} AS at FROM usage AS u"
-        f" CROSS JOIN json_each({_histogram('u.session_id')}) AS h WHERE u.attribution = 'orphan'"
-        # Found by the indexes alone, so that a store without orphans does not read its usage twice.
-        " AND u.session_id IN (SELECT o.session_id FROM ledger_usage_rows AS o"
-        " WHERE NOT EXISTS (SELECT 1 FROM main.sessions AS s WHERE s.id = o.session_id)))"
-    )
-    return f"{placed} UNION ALL {orphans}"
 
 
 def _histogram(session: str) -> str:
@@ -67,10 +66,7 @@ def _histogram(session: str) -> str:
 
 
 def _at_once(day_rule: str) -> str:
-    moment = {
-        "started": "coalesce(u.started_at, u.first_seen, u.last_seen)",
-        "last_seen": "coalesce(u.last_seen, u.started_at, u.first_seen)",
-    }[day_rule]
+    moment = {"started": "coalesce(u.started_at, u.first_seen, u.last_seen)", "last_seen": _LAST_SEEN}[day_rule]
     return f"SELECT *, at, at FROM (SELECT u.*, '{day_rule}', 1, {bucket(moment)} AS at FROM usage AS u)"
 
 

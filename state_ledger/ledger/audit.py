@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from state_ledger.ledger.columns import LAST_MILLISECOND, LAST_SECOND, column
-from state_ledger.ledger.usage import AMOUNTS, COUNTERS, ROUNDING, TOKENS
+from state_ledger.ledger.usage import AMOUNTS, COUNTERS, ROUNDING
 from state_ledger.shape import Shape
 
 CUMULATIVE_UNTIL = 1774483200
@@ -44,12 +44,12 @@ def _discrepancies(shape: Shape) -> list[str]:
     Columns: kind, session_id, figure (a column's name or NULL), session_value, usage_value, difference.
     """
     # Column by column in one pass over the sessions: [rest, what the session row carries].
-    pairs = ", ".join(f"'{name}', json_array(r.{name}, r.own_{name})" for name in (*COUNTERS, *AMOUNTS))
-    rest, own = "json_extract(j.value, '$[0]')", "json_extract(j.value, '$[1]')"
+    pairs = ", ".join(f"'{name}', json_array({name}, own_{name})" for name in (*COUNTERS, *AMOUNTS))
+    rest, own = "json_extract(value, '$[0]')", "json_extract(value, '$[1]')"
     arms = [
-        "SELECT 'usage rows exceed the session' AS kind, r.session_id, j.key AS figure,"
+        "SELECT 'usage rows exceed the session' AS kind, session_id, key AS figure,"
         f" {own} AS session_value, {own} - {rest} AS usage_value, {rest} AS difference"
-        f" FROM ledger_session_rest AS r, json_each(json_object({pairs})) AS j"
+        f" FROM ledger_session_rest, json_each(json_object({pairs}))"
         f" WHERE {rest} < -{ROUNDING} * ({own} - {rest})"
     ]
     arms.append(

@@ -28,14 +28,14 @@ def listed(columns: Mapping[str, str]) -> str:
     )
 
 
-def some_cannot_count(expressions: Iterable[str]) -> str:
-    """A condition, never NULL: one of the values is neither NULL nor a number that can be a count or an amount.
+def some_cannot_count(names: Iterable[str]) -> str:
+    """A condition, true where one of the values is neither NULL nor a number that can be a count or an amount.
 
     SQLite sorts every text and blob above every number, so one BETWEEN refuses text in a numeric
     column, infinity and negative values alike (accounting rule 9). The plus takes a column's affinity
-    away, which would compare text as text.
+    away, which would compare text as text. Otherwise false or NULL.
     """
-    return f"coalesce({' OR '.join(f'+{each} NOT BETWEEN 0 AND {MOST}' for each in expressions)}, 0)"
+    return " OR ".join(f"+{name} NOT BETWEEN 0 AND {MOST}" for name in names)
 
 
 LAST_SECOND = "1e11"

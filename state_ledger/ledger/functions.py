@@ -9,7 +9,7 @@
 | `message_text(content)` | stored content as a person reads it |
 | `message_problem(content)` | what is wrong with stored content, or NULL |
 | `message_parts(content)` | the number of parts of structured content, NULL for plain text |
-| `untrue(literal, …)` | why the first of stored counters and amounts that cannot be true cannot, as `quote` wrote them |
+| `untrue(literal, …)` | why the first of a row's counters and amounts, as `quote` wrote them, cannot be true |
 | `lineage_places(row, parent_row, kind, dangling)` | an aggregate: JSON, one array per session |
 
 All are deterministic. Text arguments are best given as BLOBs (`CAST(x AS BLOB)`): SQLite hands text
