@@ -171,7 +171,9 @@ def asgi_wrapper(datasette: Datasette) -> Callable[[address.App], address.App]:
                 await app(scope, receive, send)
                 return
             database, question, extension = found
-            given = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1")))
+            # Of a value that is given twice Datasette takes the first.
+            query = scope.get("query_string", b"").decode("latin-1")
+            given = dict(reversed(parse_qsl(query, keep_blank_values=True)))
             try:
                 question.check(given, registry(datasette).settings)
             except ParameterError as error:

@@ -29,10 +29,10 @@ def make(connection: Any) -> None:
 
 
 def refusing(*refused: str) -> Any:
-    """An authorizer that lets everything pass but pragmas with one of these names."""
+    """An authorizer that lets everything pass but setting one of these pragmas to 1."""
 
-    def authorize(action: int, name: Any, *_rest: Any) -> int:
-        return 1 if action == 19 and name in refused else 0  # SQLITE_PRAGMA, SQLITE_DENY
+    def authorize(action: int, name: Any, value: Any, *_rest: Any) -> int:
+        return 1 if action == 19 and name in refused and value == "1" else 0  # SQLITE_PRAGMA, SQLITE_DENY
 
     return authorize
 
