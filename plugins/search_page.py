@@ -19,7 +19,7 @@ from datasette.utils.asgi import NotFound, Response
 from markupsafe import Markup
 
 from state_ledger.pages import figures
-from state_ledger.pages.asking import Unanswered
+from state_ledger.pages.asking import OutOfTime, Unanswered
 from state_ledger.pages.links import Links, message_link, session_link
 from state_ledger.pages.search import Conversation, Found, Shown, count_text, read_count, read_search, record
 from state_ledger.pages.search_address import LISTS, QUESTION, SESSIONS_QUESTION, Asked, read_asked
@@ -42,15 +42,10 @@ _BLANK_LINES = re.compile(r"\s*\n\s*")
 
 ROUTES = {
     "index": "the index of words",
-    "word": "the index of words",
-    "words": "the index of words",
-    "trigram": "the index of three characters",
-    "bigram": "the index of Chinese, Japanese and Korean",
-    "cjk": "the index of Chinese, Japanese and Korean",
     "companion": "the companion's index",
-    "vocabulary": "the vocabulary of the index of three characters",
-    "mixed": "several indexes",
-    "scan": "reading the messages one by one",
+    "cjk": "the index of Chinese, Japanese and Korean",
+    "trigram": "the index of three characters",
+    "scan": "reading messages one by one",
 }
 """Who answered, in words; a route that is not here is shown by its name."""
 
@@ -76,11 +71,11 @@ def extra_template_vars(datasette: Datasette, template: str, database: str | Non
 async def search_page(request: Any, datasette: Datasette) -> Response:
     name = await page.open_store(datasette, request)
     asked, wrong = _asked(datasette, request)
-    at, zone = page.links(datasette, name), registry(datasette).settings.zone_name
-    zone = asked.tz or zone
+    at, shape = page.links(datasette, name), registry(datasette).stores[name].shape
+    zone = asked.tz or registry(datasette).settings.zone_name
     found = Found(None)
     if not wrong:
-        found = await page.read(datasette, name, lambda ask: read_search(ask, asked))
+        found = await page.read(datasette, name, lambda ask: read_search(ask, asked, shape=shape))
     problems = [*map(str, wrong), *found.problems]
     status = 400 if wrong else 503 if found.answer is None and problems else 200
     context = {
@@ -106,7 +101,8 @@ async def search_json(request: Any, datasette: Datasette) -> Response:
     asked, wrong = _asked(datasette, request)
     if wrong:
         return json_answer.refuse(" ".join(map(str, wrong)), 400)
-    found = await page.read(datasette, name, lambda ask: read_search(ask, asked, counted=False))
+    shape = registry(datasette).stores[name].shape
+    found = await page.read(datasette, name, lambda ask: read_search(ask, asked, shape=shape, counted=False))
     if found.answer is None and found.problems:
         return json_answer.refuse(" ".join(found.problems), 503)
     at, answer = page.links(datasette, name), found.answer
@@ -140,8 +136,9 @@ async def count_json(request: Any, datasette: Datasette) -> Response:
     if wrong:
         return json_answer.refuse(" ".join(map(str, wrong)), 400)
     try:
-        count = await page.read(datasette, name, lambda ask: read_count(ask, asked))
-    except Unanswered as error:
+        shape = registry(datasette).stores[name].shape
+        count = await page.read(datasette, name, lambda ask: read_count(ask, asked, shape=shape))
+    except (OutOfTime, Unanswered) as error:
         return json_answer.refuse(str(error), 503)
     return json_answer.respond({"ok": True, "number": count.number, "more": count.more, "text": count_text(count)})
 
@@ -179,7 +176,8 @@ def _results(asked: Asked, found: Found, at: Links, zone: str) -> dict[str, Any]
         "count": count_text(found.count) if found.count else "",
         "count_later": at.search(asked.but(), form="count") if answer.route and not found.count else "",
         "complete": answer.complete,
-        "go_on": at.search(further) if further and not answer.complete else "",
+        "go_on": at.search(further or {**asked.parameters, "longer": "1"}) if not answer.complete else "",
+        "go_on_label": "Go on searching" if further else "" if asked.longer else "Look for longer",
         "further": at.search(further) if further and answer.complete else "",
         "further_label": f"{words.capitalize()} messages",
         "first_page": at.search(asked.but()) if asked.before is not None else "",

@@ -339,9 +339,12 @@ async def test_an_unfinished_search_says_so_and_goes_on(
 ) -> None:
     find = search_model.search.find
 
+    goes_on = True
+
     def interrupted(*arguments: Any, **options: Any) -> Any:
         answer = find(*arguments, **options)
-        return type(answer)(answer.hits[:2], "scan", False, answer.hits[1].id, ("Only a part was read.",), None)
+        after = answer.hits[1].id if goes_on else None
+        return type(answer)(answer.hits[:2], "scan", False, after, ("Only a part was read.",), None)
 
     monkeypatch.setattr(search_model.search, "find", interrupted)
     client = (await make_datasette(harbours)).client
@@ -351,6 +354,10 @@ async def test_an_unfinished_search_says_so_and_goes_on(
     body = (await client.get("/state/-/search.json?q=harbour")).json()
     assert not body["complete"] and f"before={body['next_before']}" in go_on
     assert body["notices"] == ["Only a part was read."]
+    goes_on = False
+    page = await read(client, "/state/-/search?q=harbour")
+    (longer,) = page.hrefs("longer=1")[-1:]
+    assert "Look for longer" in page.text and "Look for longer" not in (await read(client, longer)).text
 
 
 async def test_a_store_that_cannot_be_read_is_a_sentence(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -366,11 +373,10 @@ async def test_a_store_that_cannot_be_read_is_a_sentence(client: Any, monkeypatc
     assert answer.status_code == 503 and answer.json()["ok"] is False
 
 
-async def test_looking_leaves_no_time_to_spare_beyond_the_setting(
+async def test_a_page_has_its_time_and_can_be_given_more(
     harbours: Path, make_datasette: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     datasette = await make_datasette(harbours)
-    registry(datasette).settings = Settings(query_time_limit_ms=50)
     budgets: list[float] = []
     find = search_model.search.find
 
@@ -380,4 +386,27 @@ async def test_looking_leaves_no_time_to_spare_beyond_the_setting(
 
     monkeypatch.setattr(search_model.search, "find", noted)
     await datasette.client.get("/state/-/search?q=harbour")
-    assert budgets == [0.05]
+    await datasette.client.get("/state/-/search?q=harbour&longer=1")
+    registry(datasette).settings = Settings(query_time_limit_ms=50)
+    await datasette.client.get("/state/-/search?q=harbour")
+    assert budgets == [1.5, 5.0, 0.05]
+
+
+async def test_a_search_without_end_is_ended(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def endless(connection: Any, *_: Any, **__: Any) -> Any:
+        connection.execute("WITH RECURSIVE n(x) AS (VALUES (1) UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n")
+
+    for name in ("find", "count"):
+        monkeypatch.setattr(search_model.search, name, lambda *given, **options: endless(*given).fetchone())
+    monkeypatch.setattr(search_model, "COUNT_S", 0.05)
+    monkeypatch.setattr(search_model.questions, "in_time", _brief(search_model.questions.in_time))
+    page = await read(client, "/state/-/search?q=harbour", status=503)
+    assert "did not end in its time" in page.text
+    answer = await client.get("/state/-/search-count.json?q=harbour")
+    assert answer.status_code == 503 and "within" in answer.json()["error"]
+    monkeypatch.undo()
+    assert ids((await client.get("/state/-/search?q=photos")).text), "the connection is as it was"
+
+
+def _brief(in_time: Any) -> Any:
+    return lambda connection, name, limit_ms: in_time(connection, name, 50)

@@ -20,7 +20,8 @@ SPREAD = ("api_call_count", "input_tokens", "output_tokens", "cache_read_tokens"
           "reasoning_tokens", "prompt_tokens", "fresh_tokens", "processed_tokens", "cost_usd", "actual_usd",
           "estimated_usd", "stored_estimate_usd", "included_calls", "unknown_calls", "unknown_tokens")  # fmt: skip
 
-_LAST_SEEN = "coalesce(u.last_seen, u.started_at, u.first_seen)"
+USED = (*WHOLE, *SPREAD, "started_at", "first_seen", "last_seen")
+"""What of `ledger_usage` the days need: all of it."""
 
 
 def views(shape: Shape) -> list[tuple[str, str]]:
@@ -41,7 +42,7 @@ def _by_activity() -> str:
     the messages of sessions outside it, hence sessions first and usage after.
     """
     first, last = bounds_of_messages("s.id")
-    at = f"CASE WHEN h.key <> '' THEN CAST(h.key AS INTEGER) ELSE {bucket(_LAST_SEEN)} END"
+    at = f"CASE WHEN h.key <> '' THEN CAST(h.key AS INTEGER) ELSE {bucket(moment(DAY_RULES[0]))} END"
     sessions = (
         "SELECT id FROM main.sessions UNION ALL"
         # Usage of sessions that are gone; found by the indexes alone.
@@ -52,22 +53,28 @@ def _by_activity() -> str:
         f"SELECT u.*, 'activity' AS day_rule, h.value AS share, {at} AS bucket,"
         # A session without messages falls on its last call, which lies between these two bounds.
         f" {first} AS first_bucket, {last} AS last_bucket"
-        f" FROM ({sessions}) AS s CROSS JOIN json_each({_histogram('s.id')}) AS h"
+        f" FROM ({sessions}) AS s CROSS JOIN json_each({histogram('s.id')}) AS h"
         " CROSS JOIN usage AS u ON u.session_id = s.id"
     )
 
 
-def _histogram(session: str) -> str:
-    """JSON: the share of a session's messages by bucket; one share of 1 without a bucket if it has none."""
+def histogram(session: str) -> str:
+    """SQL for JSON: the share of a session's messages by bucket; one share of 1 without a bucket if it has none."""
     return (
         f"coalesce(nullif((SELECT json_group_object(b, part) FROM (SELECT {bucket(seconds('m.timestamp'))} AS b,"
         f" count(*) * 1.0 / sum(count(*)) OVER () AS part {messages_of(session)} GROUP BY 1)), '{{}}'), '{{\"\":1.0}}')"
     )
 
 
+def moment(day_rule: str) -> str:
+    """SQL over a usage row `u`: when it is placed under a rule; for `activity`, in a session without messages."""
+    started = day_rule == "started"
+    order = ("started_at", "first_seen", "last_seen") if started else ("last_seen", "started_at", "first_seen")
+    return f"coalesce({', '.join(f'u.{name}' for name in order)})"
+
+
 def _at_once(day_rule: str) -> str:
-    moment = {"started": "coalesce(u.started_at, u.first_seen, u.last_seen)", "last_seen": _LAST_SEEN}[day_rule]
-    return f"SELECT *, at, at FROM (SELECT u.*, '{day_rule}', 1, {bucket(moment)} AS at FROM usage AS u)"
+    return f"SELECT *, at, at FROM (SELECT u.*, '{day_rule}', 1, {bucket(moment(day_rule))} AS at FROM usage AS u)"
 
 
 def _not_placed() -> str:

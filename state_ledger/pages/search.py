@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from state_ledger import search
+from state_ledger import questions, search
+from state_ledger.companion import beside
 from state_ledger.ledger import ancestry
 from state_ledger.pages import figures
 from state_ledger.pages.asking import Ask, OutOfTime, Unanswered
 from state_ledger.pages.search_address import QUESTION, SESSIONS_QUESTION, Asked
 from state_ledger.pages.sums import Record
 from state_ledger.search import marks
+from state_ledger.shape import Shape
 from state_ledger.sqlite import sqlite3
 
 BUDGET_S = 1.5
@@ -21,9 +23,16 @@ BUDGET_S = 1.5
 QUICK_COUNT_S, COUNT_S = 0.05, 2.0
 """Seconds for the count on the page itself, and for one that is asked for by itself."""
 
+GRACE_MS = 50
+"""What may be added to a budget, which is looked at between two pieces, before SQLite itself is stopped."""
+
 MOST_COUNTED = 1000
 
 SESSIONS_SHOWN = 3
+
+TOO_MANY = (
+    "This search did not end in its time. Add a word, or choose fewer days, or raise the setting query_time_limit_ms."
+)
 
 @dataclass(frozen=True)
 class Neighbour:
@@ -73,33 +82,51 @@ class Found:
     problems: Sequence[str] = ()
 
 
-def read_search(ask: Ask, asked: Asked, *, companion: Any = None, names: bool = True, counted: bool = True) -> Found:
+def read_search(
+    ask: Ask,
+    asked: Asked,
+    *,
+    shape: Shape | None = None,
+    counted: bool = True,
+) -> Found:
     """Looks for what was asked, within BUDGET_S.
 
-    names: whether sessions are looked for by title and id; counted: whether a quick count is tried.
+    shape: of the store, read if it is not given; counted: whether a quick count is tried.
     """
     if not asked.q:
         return Found(None)
-    problems: list[str] = []
+    limit_ms = ask.settings.query_time_limit_ms
+    budget_s = limit_ms / 1000 if asked.longer else min(BUDGET_S, limit_ms / 1000)
     request = asked.request(ask.settings.zone_name)
-    budget_s = min(BUDGET_S, ask.settings.query_time_limit_ms / 1000)
     try:
-        answer = search.find(ask.connection, request, companion=companion, budget_s=budget_s)
-        conversations = by_conversation(ask, answer.hits)
-        count = _quick_count(ask, asked, answer, companion) if counted else None
+        with questions.in_time(ask.connection, QUESTION, limit_ms + GRACE_MS), beside(ask.connection) as companion:
+            answer = search.find(ask.connection, request, shape=shape, companion=companion, budget_s=budget_s)
+            conversations = by_conversation(ask, answer.hits)
+    except OutOfTime:
+        return Found(None, problems=[TOO_MANY])
     except sqlite3.DatabaseError as error:
         return Found(None, problems=[str(Unanswered(QUESTION, error))])
-    sessions, more = _sessions(ask, asked, problems) if names else ([], False)
+    problems: list[str] = []
+    sessions, more = _sessions(ask, asked, problems)
+    count = _quick_count(ask, asked, answer, shape) if counted else None
     return Found(answer, conversations, sessions, more, count, problems)
 
 
-def read_count(ask: Ask, asked: Asked, *, companion: Any = None, budget_s: float = COUNT_S) -> search.Count:
-    """How many messages match, whatever page of them is shown. Raises Unanswered."""
+def read_count(
+    ask: Ask,
+    asked: Asked,
+    *,
+    shape: Shape | None = None,
+    budget_s: float = COUNT_S,
+) -> search.Count:
+    """How many messages match, whatever page of them is shown. Raises OutOfTime and Unanswered."""
     request = replace(asked, before=None).request(ask.settings.zone_name)
     try:
-        return search.count(
-            ask.connection, request, companion=companion, most=MOST_COUNTED, budget_s=budget_s
-        )
+        limit_ms = round(budget_s * 1000) + GRACE_MS
+        with questions.in_time(ask.connection, QUESTION, limit_ms), beside(ask.connection) as companion:
+            return search.count(
+                ask.connection, request, shape=shape, companion=companion, most=MOST_COUNTED, budget_s=budget_s
+            )
     except sqlite3.DatabaseError as error:
         raise Unanswered(QUESTION, error) from error
 
@@ -149,12 +176,17 @@ def record(shown: Shown, conversation_id: str) -> dict[str, Any]:
     }
 
 
-def _quick_count(ask: Ask, asked: Asked, answer: search.Answer, companion: Any) -> search.Count | None:
+def _quick_count(
+    ask: Ask, asked: Asked, answer: search.Answer, shape: Shape | None
+) -> search.Count | None:
     if answer.route is None:
         return None
-    if answer.complete and answer.next_before is None and asked.before is None:
+    if answer.complete and answer.next_before is None and asked.before is None and asked.sort != search.BEST:
         return search.Count(len(answer.hits), False)
-    count = read_count(ask, asked, companion=companion, budget_s=QUICK_COUNT_S)
+    try:
+        count = read_count(ask, asked, shape=shape, budget_s=QUICK_COUNT_S)
+    except (OutOfTime, Unanswered):
+        return None
     # Half a count says little beside the hits themselves: a later one has more time.
     return None if count.more and count.number < MOST_COUNTED else count
 

@@ -30,7 +30,8 @@ LISTS = ("source", "exclude_source", "role", "model")
 class Asked:
     """What a search asks for. since, until: days of `tz`, both inclusive; before: a message's id.
 
-    hide_tools: without the output of tools, unless `role` says which roles to look at.
+    hide_tools: without the output of tools, unless `role` says which roles to look at. longer: look for as
+    long as a question may take.
     """
 
     q: str = ""
@@ -45,19 +46,18 @@ class Asked:
     before: int | None = None
     limit: int = 20
     hide_tools: bool = False
+    longer: bool = False
 
     @property
     def parameters(self) -> dict[str, Any]:
         """Parameters of an address that asks the same; what has its default is left out."""
         given = {each.name: getattr(self, each.name) for each in fields(self)}
         kept = {name: value for name, value in given.items() if value != getattr(Asked, name, None) and value != ()}
-        if self.hide_tools:
-            kept["hide_tools"] = "1"
-        return kept
+        return {name: "1" if value is True else value for name, value in kept.items()}
 
     def but(self, **changes: Any) -> dict[str, Any]:
         """The parameters of the first page of the same search with something changed."""
-        return replace(self, **{"before": None, **changes}).parameters
+        return replace(self, **{"before": None, "longer": False, **changes}).parameters
 
     def without(self, name: str, value: str) -> dict[str, Any]:
         """The same search without one of the values of a list."""
@@ -123,17 +123,25 @@ def read_asked(values: Mapping[str, Sequence[str]], settings: Settings) -> tuple
         given["since"] = ""
     asked = Asked(
         q=given["q"],
-        **{name: _listed(given[name]) for name in LISTS},
+        source=_listed(given["source"]),
+        exclude_source=_listed(given["exclude_source"]),
+        role=_listed(given["role"]),
+        model=_listed(given["model"]),
         since=given["since"],
         until=given["until"],
         tz=given["tz"],
         sort=given["sort"] or Asked.sort,
         before=int(given["before"]) if given["before"] else None,
         limit=min(int(given["limit"] or Asked.limit), MOST_HITS),
-        hide_tools=any(value.strip() not in ("", "0") for value in values.get("hide_tools", ())),
+        hide_tools=_on(values.get("hide_tools", ())),
+        longer=_on(values.get("longer", ())),
     )
     return asked, wrong
 
 
 def _listed(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, map(str.strip, text.split(",")))))
+
+
+def _on(values: Sequence[str]) -> bool:
+    return any(value.strip() not in ("", "0") for value in values)

@@ -150,7 +150,7 @@ class Search:
             for name in ("content", "tool_name", "tool_calls")
         )
         rows = self.connection.execute(
-            f"SELECT m.id, {columns} FROM main.messages m JOIN main.sessions s ON s.id = m.session_id"
+            f"SELECT m.id, {columns} FROM main.messages m CROSS JOIN main.sessions s ON s.id = m.session_id"
             f" WHERE m.id IN ({', '.join('?' * len(ids))}) AND {self.where[0]}",
             (*ids, *self.where[1]),
         )
@@ -173,9 +173,10 @@ class Search:
         ranks: dict[int, float] = {}
 
         def read(plan: Plan, store: Store) -> tuple[list[int], bool]:
+            ranks.clear()
+            store.ranks, store.piece = ranks, RANKED + 1
             merged = self._matching(plan, store)
             newest = list(islice(merged, RANKED))
-            ranks.clear()
             if newest and plan.ranked is not None and self.indexes.words is not None:
                 ranks.update(self._ranks(self.indexes.words, plan.ranked.text, newest))
             newest.sort(key=lambda each: (each not in ranks, ranks.get(each, 0.0), -each))
@@ -186,7 +187,7 @@ class Search:
             return ids, len(ids) == wanted and next(ordered, None) is not None
 
         found = self._run(read, None)
-        notices = (*found.notices, BEST_NOTICE) if len(ranks) >= RANKED else found.notices
+        notices = (*found.notices, BEST_NOTICE) if len(ranks) > RANKED else found.notices
         return replace(found, notices=notices)
 
     def _ranks(self, words: str, expression: str, ids: list[int]) -> dict[int, float]:

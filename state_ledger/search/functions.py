@@ -11,6 +11,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from state_ledger.companion import beside
 from state_ledger.search import marks, vocabulary
 from state_ledger.search.answering import find
 from state_ledger.search.request import NEWEST, SORTS, Request
@@ -66,7 +67,8 @@ def _reference(connection: Connection) -> Callable[[], Connection]:
 
 
 def _answer(connection: Connection, request: Request) -> str:
-    answer = find(connection, request, budget_s=BUDGET_S)
+    with beside(connection) as companion:
+        answer = find(connection, request, companion=companion, budget_s=BUDGET_S)
     return json.dumps(
         [
             {

@@ -38,7 +38,7 @@ def _some(
         f"SELECT m.id, m.session_id, m.role, {column('timestamp', 'messages', 'm')}, {bytes_of('content')},"
         f" {bytes_of('tool_name')}, {bytes_of('tool_calls')}, s.source, {column('model', 'sessions', 's')},"
         f" s.started_at, {column('title', 'sessions', 's')}"
-        " FROM main.messages m JOIN main.sessions s ON s.id = m.session_id"
+        " FROM main.messages m CROSS JOIN main.sessions s ON s.id = m.session_id"
         f" WHERE m.id IN ({', '.join('?' * len(ids))})",
         tuple(ids),
     ).fetchall()

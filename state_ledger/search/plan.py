@@ -42,10 +42,11 @@ class Companion(Protocol):
 
 @dataclass(frozen=True)
 class Plan:
-    """Streams that together offer every match. ranked: the expression that ranks what is found.
+    """Streams that together offer every match.
 
-    Everything in `sure` is a match, everything else is looked at. structured: what is remembered of
-    structured messages; possible: whether a message can match, by what is remembered of it.
+    Everything in `sure` is a match, everything else is looked at. ranked: the expression that ranks what
+    is found, where the streams do not. structured: what is remembered of structured messages; possible:
+    whether a message can match, by what is remembered of it.
     """
 
     route: str
@@ -107,12 +108,13 @@ class Planner:
         self, words: str, expression: Expression, route: str, new: tuple[Iterator[int], ...] = ()
     ) -> Plan:
         """What the word index knows, and what it does not speak for."""
-        plan = self._apart(Plan(route, maybe=new, ranked=expression))
+        plan = self._apart(Plan(route, maybe=new))
         if not expression.exact:
-            return replace(plan, maybe=(from_index(self.store, words, expression.text), *plan.maybe))
+            offered = from_index(self.store, words, expression.text, ranked=True)
+            return replace(plan, maybe=(offered, *plan.maybe))
         known = plan.structured
         also, parameters = decided_by_index(self.indexes, -1 if known is None else known.upto)
-        sure = from_index(self.store, words, expression.text, (also, parameters))
+        sure = from_index(self.store, words, expression.text, (also, parameters), ranked=True)
         if known is not None:
             held = known.members
             sure = (each for each in sure if each not in held)

@@ -120,8 +120,12 @@ def parse(query: object, *, edges_in_any_case: bool = False) -> Query:
 
 
 def _clean(query: str) -> str:
+    if len(query) > MAX_CHARACTERS:
+        # Half a word would be looked for as a whole one.
+        end = query.rfind(" ", 0, MAX_CHARACTERS + 1)
+        query = query[: end if end > 0 else MAX_CHARACTERS]
     # A lone surrogate cannot be handed to SQLite, and a NUL ends SQLite's own reading.
-    return query[:MAX_CHARACTERS].encode("utf-8", "replace").decode("utf-8").replace("\x00", " ")
+    return query.encode("utf-8", "replace").decode("utf-8").replace("\x00", " ")
 
 
 Token: TypeAlias = Term | str

@@ -14,7 +14,7 @@ from typing import Any
 from state_ledger.search.filters import Condition
 from state_ledger.sqlite import Connection, Row
 
-FIRST_PIECE, LONGEST_PIECE = 24, 2000
+FIRST_PIECE, LONGEST_PIECE = 24, 2001
 FIRST_WINDOW, LONGEST_WINDOW = 256, 16384
 WINDOW_S = 0.02
 """A window of a scan grows until it takes so long: between two of them the time is looked at."""
@@ -30,6 +30,8 @@ class Store:
 
     where: what filters allow. newest_first: the order of ids. start: only ids beyond this one, in that
     order. deadline: `time.monotonic()` at which scans stop, None for never. stopped: whether one did.
+    piece: how many rows are read at first. ranks: bm25 by id of what the sure streams found, where it is
+    asked for: the smaller, the better.
     """
 
     connection: Connection
@@ -38,6 +40,8 @@ class Store:
     start: int | None
     deadline: float | None
     stopped: bool = False
+    piece: int = FIRST_PIECE
+    ranks: dict[int, float] | None = None
 
     def rows(self, sql: str, parameters: Iterable[Any]) -> list[Any]:
         return self.connection.execute(sql, tuple(parameters)).fetchall()
@@ -75,18 +79,24 @@ class Store:
             last = each
 
 
-def from_index(store: Store, index: str, expression: str, also: Condition = ("1", [])) -> Iterator[int]:
-    """The messages that an index finds. also: a further condition on `m` and `s`."""
-    last, piece = store.start, FIRST_PIECE
+def from_index(
+    store: Store, index: str, expression: str, also: Condition = ("1", []), *, ranked: bool = False
+) -> Iterator[int]:
+    """The messages that an index finds. also: a further condition on `m` and `s`. ranked: notes their rank."""
+    last, piece = store.start, store.piece
+    ranks = store.ranks if ranked else None
+    rank = "NULL" if ranks is None else f"{index}.rank"
     while True:
         beyond, place = store.beyond(f"{index}.rowid", last)
         found = store.rows(
             # CROSS JOIN: the index is asked first, once, and not for each message.
-            f"SELECT m.id FROM main.{index} CROSS JOIN main.messages m ON m.id = {index}.rowid"
+            f"SELECT m.id, {rank} FROM main.{index} CROSS JOIN main.messages m ON m.id = {index}.rowid"
             f" CROSS JOIN main.sessions s ON s.id = m.session_id WHERE {index} MATCH ? AND {beyond}"
             f" AND {store.where[0]} AND {also[0]} ORDER BY {index}.rowid {store.direction} LIMIT {piece}",
             [expression, *place, *store.where[1], *also[1]],
         )
+        if ranks is not None:
+            ranks.update(found)
         yield from (row[0] for row in found)
         if len(found) < piece:
             return

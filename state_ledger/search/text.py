@@ -66,8 +66,9 @@ class _Folding(dict[int, int]):
 _TYPED_AS = {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2010": "-", "\u2011": "-", "\u2013": "-"}
 """Signs that word processors and models write where a keyboard has another; none of them is in a word."""
 
-_PLAIN = re.compile("[^\u0080-\u024f\u1e00-\u1fff\u2010-\u201d\u2100-\u214f]*")
-"""Text in which `lower` does all that folding does: no accents, no signs with a second form."""
+_PLAIN = re.compile("[^\u0080-\u024f\u03a3\u1e00-\u1fff\u2010-\u201d\u2100-\u214f]*")
+"""Text in which `lower` does all that folding does: no accents, no signs with a second form, and no
+capital sigma, which becomes another letter at the end of a word."""
 
 _folding = _Folding()
 

@@ -54,23 +54,27 @@ class Vocabulary:
 
     def containing(self, run: str) -> list[str] | None:
         """The words that hold a run of such letters; None if they are too many."""
-        return self._lines(re.compile(re.escape(run)))
+        return self._lines(run, "", "")
 
     def beside(self, word: str, *, prefix: bool) -> list[str] | None:
         """The words in which another word stands beside such letters. prefix: it may go on."""
         end = "" if prefix else rf"(?=[{_text.UNSPACED}\n])"
-        return self._lines(re.compile(rf"(?<=[{_text.UNSPACED}\n]){re.escape(word)}{end}"))
+        return self._lines(word, rf"(?<=[{_text.UNSPACED}\n])", end)
 
     def ending(self, word: str) -> list[str] | None:
         """The words that end with another word after such a letter."""
-        return self._lines(re.compile(rf"(?<=[{_text.UNSPACED}]){re.escape(word)}(?=\n)"))
+        return self._lines(word, rf"(?<=[{_text.UNSPACED}])", r"(?=\n)")
 
     def beginning(self, word: str, *, prefix: bool) -> list[str] | None:
         """The words that begin with another word before such a letter."""
         end = "" if prefix else rf"(?=[{_text.UNSPACED}])"
-        return self._lines(re.compile(rf"(?<=\n){re.escape(word)}{end}"))
+        return self._lines(word, r"(?<=\n)", end)
 
-    def _lines(self, pattern: re.Pattern[str]) -> list[str] | None:
+    def _lines(self, part: str, before: str, after: str) -> list[str] | None:
+        """The words in which a part stands between what two patterns look for."""
+        if part not in self.words:
+            return []
+        pattern = re.compile(f"{before}{re.escape(part)}{after}")
         found: list[str] = []
         at = 0
         while (match := pattern.search(self.words, at)) is not None:
