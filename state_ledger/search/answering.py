@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from state_ledger.search import hits, query
+from state_ledger.search import hits, query, shapes
 from state_ledger.search.engine import Search
 from state_ledger.search.plan import Companion
 from state_ledger.search.request import BEST, Answer, Count, Request
@@ -31,15 +31,14 @@ def find(
         return Answer([], None, hint=hint)
     if request.limit == 0 or request.sources == ():
         return Answer([], "index", hint=hint)
-    shape = Shape.read(connection) if shape is None else shape
+    shape = shapes.of(connection) if shape is None else shape
     found = Search(connection, request, parsed, shape=shape, companion=companion, budget_s=budget_s).hits()
     rows = hits.read(connection, shape, found.ids, parsed.wanted, inside=found.inside)
-    goes_on = found.more and bool(found.ids) and request.sort != BEST
     return Answer(
         rows,
         found.route,
         complete=found.complete,
-        next_before=found.ids[-1] if goes_on else None,
+        next_before=None if request.sort == BEST else found.after,
         notices=found.notices,
         hint=hint,
     )
@@ -58,7 +57,7 @@ def count(
     parsed = query.parse(request.q, edges_in_any_case=request.edges_in_any_case)
     if not parsed or request.sources == ():
         return Count(0)
-    shape = Shape.read(connection) if shape is None else shape
+    shape = shapes.of(connection) if shape is None else shape
     search = Search(connection, request, parsed, shape=shape, companion=companion, budget_s=budget_s)
     number, more = search.count(most)
     return Count(number, more)

@@ -20,7 +20,7 @@ from state_ledger.sqlite import Connection, sqlite3
 FIRST_LOOK, LONGEST_LOOK = 8, 200
 """How many messages are read at a time to be looked at."""
 
-BEST_NOTICE = f"Best match ranks the newest {RANKED:,} matches; older ones follow by time."
+BEST_NOTICE = f"Best match ranks the newest {RANKED:,} matches, if there are more; older ones follow by time."
 INSIDE_NOTICE = (
     "No message has these as whole words. Shown are messages that hold them within longer words; tool results "
     "are not looked through for that."
@@ -37,10 +37,14 @@ _DAMAGE = (sqlite3.DatabaseError, StateLedgerError)
 
 @dataclass(frozen=True)
 class Found:
-    """The ids of the hits in order, and how they were found. more: whether others follow."""
+    """The ids of the hits in order, and how they were found.
+
+    more: whether others follow; after: what they follow, the last hit, or where a scan stopped.
+    """
 
     ids: list[int]
     more: bool
+    after: int | None
     route: str
     complete: bool
     inside: bool
@@ -98,7 +102,8 @@ class Search:
         store = self._store(before)
         plan = self._planner(store).plan()
         ids, more = read(plan, store)
-        found = Found(ids, more, plan.route, not store.stopped, False, self._notices(store))
+        after = ids[-1] if ids and more else None if ids else store.stopped_at
+        found = Found(ids, more, after, plan.route, not store.stopped, False, self._notices(store))
         if ids or store.stopped or not self._may_be_inside(before):
             return found
         store = self._store(before)
@@ -112,7 +117,7 @@ class Search:
             self.inside = False
         if not ids:
             return found
-        return Found(ids, more, wider.route, True, True, (*found.notices, INSIDE_NOTICE))
+        return Found(ids, more, ids[-1] if more else None, wider.route, True, True, (*found.notices, INSIDE_NOTICE))
 
     inside = False
     """Whether words are looked for within longer words at the moment."""
@@ -173,6 +178,9 @@ class Search:
         ranks: dict[int, float] = {}
 
         def read(plan: Plan, store: Store) -> tuple[list[int], bool]:
+            first = None if wanted is None else self._first_by_rank(plan, store, wanted, ranks)
+            if first is not None:
+                return first
             ranks.clear()
             store.ranks, store.piece = ranks, RANKED + 1
             merged = self._matching(plan, store)
@@ -187,8 +195,35 @@ class Search:
             return ids, len(ids) == wanted and next(ordered, None) is not None
 
         found = self._run(read, None)
-        notices = (*found.notices, BEST_NOTICE) if len(ranks) > RANKED else found.notices
-        return replace(found, notices=notices)
+        return replace(found, notices=(*found.notices, BEST_NOTICE)) if found.more else found
+
+    def _first_by_rank(
+        self, plan: Plan, store: Store, wanted: int, ranks: dict[int, float]
+    ) -> tuple[list[int], bool] | None:
+        """The best of the newest 2,000 matches as the index itself orders them; None if it takes more than that."""
+        if plan.asked is None or wanted > RANKED // 2:
+            return None
+        index, expression, (also, values) = plan.asked
+        source = (
+            f"FROM main.{index} CROSS JOIN main.messages m ON m.id = {index}.rowid"
+            f" CROSS JOIN main.sessions s ON s.id = m.session_id WHERE {index} MATCH ? AND {store.where[0]} AND {also}"
+        )
+        parameters = [expression, *store.where[1], *values]
+        oldest = self.connection.execute(
+            f"SELECT {index}.rowid {source} ORDER BY {index}.rowid DESC LIMIT 1 OFFSET {RANKED - 1}", parameters
+        ).fetchone()
+        low = 0 if oldest is None else int(oldest[0])
+        held = frozenset[int]() if plan.structured is None else plan.structured.members
+        found = self.connection.execute(
+            f"SELECT m.id, {index}.rank {source} AND {index}.rowid >= ?"
+            f" ORDER BY {index}.rank, {index}.rowid DESC LIMIT ?",
+            [*parameters, low, wanted + 1 + len(held)],
+        )
+        ranked = [(each, rank) for each, rank in found if each not in held]
+        if len(ranked) <= wanted:
+            return None
+        ranks.update(ranked)
+        return [each for each, _ in ranked[:wanted]], True
 
     def _ranks(self, words: str, expression: str, ids: list[int]) -> dict[int, float]:
         """FTS5's bm25 of messages that the word index finds: the smaller, the better."""

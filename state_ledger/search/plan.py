@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, islice
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from state_ledger.search import expressions, match, memory, vocabulary
 from state_ledger.search.expressions import Expression
@@ -40,17 +40,26 @@ class Companion(Protocol):
     ) -> Iterator[int]: ...
 
 
+class Asked(NamedTuple):
+    """What the sure stream asks an index for: its name, the expression, and a condition on `m`."""
+
+    name: str
+    expression: str
+    also: Condition
+
+
 @dataclass(frozen=True)
 class Plan:
     """Streams that together offer every match.
 
-    Everything in `sure` is a match, everything else is looked at. ranked: the expression that ranks what
-    is found, where the streams do not. structured: what is remembered of structured messages; possible:
-    whether a message can match, by what is remembered of it.
+    Everything in `sure` is a match, everything else is looked at. asked: of the sure stream. ranked: the
+    expression that ranks what is found, where the streams do not. structured: what is remembered of
+    structured messages; possible: whether a message can match, by what is remembered of it.
     """
 
     route: str
     sure: tuple[Iterator[int], ...] = ()
+    asked: Asked | None = None
     maybe: tuple[Iterator[int], ...] = ()
     ranked: Expression | None = None
     structured: memory.Structured | None = None
@@ -80,8 +89,7 @@ class Planner:
         if expression is None:
             return self._scan()
         if expression.whole and known is not None and known.vocabulary is not None:
-            new = () if known.vocabulary.is_empty and not self._has_runs else self._rest(known.upto)
-            return self._by_words(words, expression, "index", new)
+            return self._by_words(words, expression, "index", self._rest(known.upto))
         return self._with_scan(words, expression)
 
     @property
@@ -113,12 +121,13 @@ class Planner:
             offered = from_index(self.store, words, expression.text, ranked=True)
             return replace(plan, maybe=(offered, *plan.maybe))
         known = plan.structured
-        also, parameters = decided_by_index(self.indexes, -1 if known is None else known.upto)
-        sure = from_index(self.store, words, expression.text, (also, parameters), ranked=True)
+        also = decided_by_index(self.indexes, -1 if known is None else known.upto)
+        sure = from_index(self.store, words, expression.text, also, ranked=True)
         if known is not None:
             held = known.members
             sure = (each for each in sure if each not in held)
-        return replace(plan, sure=(sure,), maybe=(*self._in_escapes(words), *plan.maybe))
+        asked = Asked(words, expression.text, also)
+        return replace(plan, sure=(sure,), asked=asked, maybe=(*self._in_escapes(words), *plan.maybe))
 
     def _in_escapes(self, words: str) -> tuple[Iterator[int], ...]:
         """Where letters beyond ASCII stand as escapes in tool calls."""
