@@ -38,7 +38,8 @@ def measure(path: Path) -> list[Figure]:
 def addresses(path: Path, name: str) -> list[str]:
     """Every kind of page: ours, each canned query as page, JSON and CSV, Datasette's own of each table."""
     home = f"/{name}"
-    ours = ["/", home, *(f"{home}/-/cost?period={p}&group={g}" for p in ("30d", "all") for g in GROUPS)]
+    ours = ["/", "/?figures=1", f"{home}/-/card", home]
+    ours += [f"{home}/-/cost?period={p}&group={g}" for p in ("30d", "all") for g in GROUPS]
     asked = [f"{home}/{query}{form}" for query in questions.load() for form in ("", ".json?_shape=objects", ".csv")]
     connection = open_for_reading(path)
     tables = [row[0] for row in connection.execute("SELECT name FROM main.sqlite_master WHERE type = 'table'")]

@@ -18,7 +18,7 @@ TARGET = f"{RAW} raw + {PAGES} one-row pages"
 
 
 async def measure(application: Application, path: Path, turns: int) -> list[Figure]:
-    """A figure for the index, the home and the cost page in each of its groupings."""
+    """A figure for the index, the card it fetches, the home and the cost page in each of its groupings."""
     settings = application.settings
     connection = bare.connect(path, settings)
     today = bare.last_day(connection, settings)
@@ -39,4 +39,4 @@ async def measure(application: Application, path: Path, turns: int) -> list[Figu
 def _addresses(store: str, today: date) -> dict[str, str]:
     period = {"since": (today - timedelta(days=29)).isoformat(), "until": today.isoformat()}
     cost = {f"cost page by {group}": f"/{store}/-/cost?{urlencode({**period, 'group': group})}" for group in GROUPS}
-    return {"index page": "/", "home page": f"/{store}", **cost}
+    return {"index page": "/", "card of the index": f"/{store}/-/card", "home page": f"/{store}", **cost}

@@ -90,8 +90,11 @@ def running(arguments: Sequence[str], *, plain: bool = False) -> Iterator[Server
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
+    # What pip installs is compiled; a checkout is by its first start, if that may write what it compiled.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     process = subprocess.Popen(
         [*command(plain=plain), "serve", *arguments, "--port", str(port)],
+        env=environment,
         stdout=subprocess.DEVNULL,
         # A pipe that nobody reads holds 64 kB; a server that is left alone says far less.
         stderr=subprocess.PIPE,

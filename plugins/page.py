@@ -127,13 +127,16 @@ def short_path(path: Path) -> str:
     return str(within) if len(within.parts) <= 4 else str(Path("…", *within.parts[-3:]))
 
 
+def file_facts(state: StoreState) -> list[str]:
+    """What is known of a store without asking it: where it is, its profile and schema."""
+    version = f"schema {state.shape.version}" if state.shape.version is not None else "schema not recorded"
+    return [short_path(state.store.path), f"profile {state.store.profile}", version]
+
+
 def store_facts(state: StoreState, sessions: int, last_active: float | None, zone: str) -> list[str]:
     """The line under a store's name: where it is, its profile and schema, how much is in it."""
-    version = f"schema {state.shape.version}" if state.shape.version is not None else "schema not recorded"
     return [
-        short_path(state.store.path),
-        f"profile {state.store.profile}",
-        version,
+        *file_facts(state),
         figures.plural(sessions, "session"),
         f"last activity {figures.moment(last_active, zone)}",
     ]
@@ -152,6 +155,7 @@ async def _frame(datasette: Datasette, request: Any, *, title: str, store: str, 
         "index": urls.path("/"),
         "stylesheet": urls.path(assets.static_path("ledger.css")),
         "icon": urls.path(assets.static_path("icon.svg")),
+        "cards": urls.path(assets.static_path("cards.js")),
         "plain": urls.path("/-/datasette"),
         "version": state_ledger.__version__,
         "store": store,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import html
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
@@ -16,6 +17,7 @@ from state_ledger.errors import ParameterError
 from state_ledger.plugins import address, compat, json_answer
 from state_ledger.plugins.stores import registry
 from state_ledger.questions import OutOfTime, Question
+from state_ledger.settings import PLUGIN
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
@@ -49,31 +51,46 @@ def canned_queries(datasette: Datasette, database: str) -> dict[str, dict[str, A
 
 
 @hookimpl(trylast=True)
-def startup(datasette: Datasette) -> Callable[[], Awaitable[None]]:
-    """Gives the questions their time, and registers them on Datasette 1.0, which has no hook for it."""
+def startup(datasette: Datasette) -> None:
+    """Gives the questions their time."""
     held = registry(datasette)
     if held.stores and compat.set_default(datasette, "sql_time_limit_ms", held.settings.query_time_limit_ms):
         datasette.sql_time_limit_ms = held.settings.query_time_limit_ms
 
-    async def register() -> None:
-        if not compat.IS_1:
-            return
-        for database in held.stores:
-            home = str(datasette.urls.database(database))
-            for question in questions.load().values():
-                await datasette.add_query(
-                    database,
-                    question.name,
-                    question.compiled(held.settings),
-                    title=question.title,
-                    description_html=describe(question, held.settings, home),
-                    hide_sql=True,
-                    parameters=[parameter.name for parameter in question.parameters],
-                    is_trusted=True,
-                    source=questions.SOURCE,
-                )
 
-    return register
+async def register(datasette: Datasette) -> None:
+    """Registers the questions on Datasette 1.0, which has no hook for it but a table of its own.
+
+    Reading and writing them takes as long as a tenth of a start, so it is done when somebody asks for
+    more than the index, once; who comes meanwhile waits for it.
+    """
+    held = registry(datasette)
+    if held.registering is None:
+        held.registering = asyncio.ensure_future(_register(datasette))
+    try:
+        await asyncio.shield(held.registering)
+    except Exception:
+        held.registering = None  # the next request tries again
+        raise
+
+
+async def _register(datasette: Datasette) -> None:
+    await datasette.invoke_startup()
+    held = registry(datasette)
+    for database in held.stores:
+        home = str(datasette.urls.database(database))
+        for question in questions.load().values():
+            await datasette.add_query(
+                database,
+                question.name,
+                question.compiled(held.settings),
+                title=question.title,
+                description_html=describe(question, held.settings, home),
+                hide_sql=True,
+                parameters=[parameter.name for parameter in question.parameters],
+                is_trusted=True,
+                source=questions.SOURCE,
+            )
 
 
 def describe(question: Question, settings: Settings, home: str) -> str:
@@ -146,12 +163,16 @@ def asgi_wrapper(datasette: Datasette) -> Callable[[address.App], address.App]:
 
     def wrap(app: address.App) -> address.App:
         async def checked(scope: address.Scope, receive: Any, send: Any) -> None:
+            if scope["type"] == "http" and compat.IS_1 and not _asks_no_question(datasette, scope):
+                await register(datasette)
             found = _question_in(datasette, scope) if scope["type"] == "http" else None
             if found is None:
                 await app(scope, receive, send)
                 return
             database, question, extension = found
-            given = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1")))
+            # Of a value that is given twice Datasette takes the first.
+            query = scope.get("query_string", b"").decode("latin-1")
+            given = dict(reversed(parse_qsl(query, keep_blank_values=True)))
             try:
                 question.check(given, registry(datasette).settings)
             except ParameterError as error:
@@ -165,6 +186,12 @@ def asgi_wrapper(datasette: Datasette) -> Callable[[address.App], address.App]:
         return checked
 
     return wrap
+
+
+def _asks_no_question(datasette: Datasette, scope: address.Scope) -> bool:
+    """Whether a request is for the index or for what stands on it, which name no question."""
+    _base, local = address.split_base(datasette, address.path_of(scope))
+    return local == "/" or local.startswith(f"/-/{PLUGIN}/")
 
 
 def _question_in(datasette: Datasette, scope: address.Scope) -> tuple[str, Question, str] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from contextlib import closing
 from pathlib import Path
@@ -49,12 +50,16 @@ class StoreState:
 
 
 class Registry:
-    """The stores of one Datasette instance by database name, its settings, and its canned queries once made."""
+    """The stores of one Datasette instance by database name, its settings, and its canned queries once made.
+
+    registering: their registration on Datasette 1.0, once it has begun.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.stores: dict[str, StoreState] = {}
         self.queries: dict[str, dict[str, Any]] = {}
+        self.registering: asyncio.Future[None] | None = None
 
 
 class _Found(NamedTuple):

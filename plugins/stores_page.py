@@ -1,5 +1,10 @@
 """`/`: a card per store; and the short addresses of the pages of a store.
 
+What a store of 1.5 GB cost in 30 days takes a second to add up, which nobody should wait for who only
+wants to go on. So the index asks small stores at once and shows the cards of large ones without
+figures; a script fetches those when the page is there (`/<store>/-/card`), and without scripts a link
+leads to the page with all figures (`/?figures=1`).
+
 | address | is |
 |---|---|
 | `/` | the cards (`/-/stores`) |
@@ -13,6 +18,7 @@ The short addresses are rewritten before Datasette routes them; `.json` forms ar
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from datasette import hookimpl
@@ -32,10 +38,13 @@ if TYPE_CHECKING:
     from datasette.app import Datasette
 
 
+AT_ONCE_BYTES = 64_000_000
+"""How large the stores may be in all whose figures the index waits for: about a tenth of a second."""
+
 
 @hookimpl
 def register_routes() -> list[tuple[str, Any]]:
-    return [(r"/-/stores$", stores_page)]
+    return [(r"/-/stores$", stores_page), (r"/(?P<database>[^/.]+)/-/card$", card_page)]
 
 
 @hookimpl
@@ -80,7 +89,11 @@ async def stores_page(request: Any, datasette: Datasette) -> Response:
     """The index: what this visitor may see, a card per store, then the other databases."""
     held = registry(datasette)
     names = await page.visible_stores(datasette, request)
-    cards = [await _card(datasette, name) for name in names]
+    cards, left = [], AT_ONCE_BYTES
+    for name in names:
+        left -= _bytes(held.stores[name].store.path)
+        now = left >= 0 or bool(request.args.get("figures"))
+        cards.append(await _card(datasette, name) if now else _card_to_come(datasette, name))
     others = [
         {"name": name, "href": datasette.urls.database(name)}
         for name, database in datasette.databases.items()
@@ -98,17 +111,46 @@ async def stores_page(request: Any, datasette: Datasette) -> Response:
     return await page.respond(datasette, request, "ledger_stores.html", context, title="Stores")
 
 
+async def card_page(request: Any, datasette: Datasette) -> Response:
+    """One card with its figures, as the index shows it: a piece of a page."""
+    name = await page.open_store(datasette, request)
+    context = {"card": await _card(datasette, name)}
+    return await page.respond(datasette, request, "ledger_card.html", context, title=name, store=name)
+
+
+def _frame(datasette: Datasette, name: str) -> dict[str, Any]:
+    held = registry(datasette)
+    state, taken = held.stores[name], held.stores[name].snapshot_taken_at
+    return {
+        "name": name,
+        "home": page.links(datasette, name).home,
+        "facts": [page.short_path(state.store.path)],
+        "snapshot": figures.moment(taken, held.settings.zone_name) if taken is not None else "",
+        "problem": "",
+    }
+
+
+def _card_to_come(datasette: Datasette, name: str) -> dict[str, Any]:
+    """A card without what has to be added up."""
+    state = registry(datasette).stores[name]
+    return _frame(datasette, name) | {
+        "facts": [*page.file_facts(state), figures.size(_bytes(state.store.path))],
+        "to_come": page.links(datasette, name).card,
+        "with_figures": datasette.urls.path("/?figures=1"),
+    }
+
+
+def _bytes(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:  # replaced or gone: asking it tells what is wrong
+        return 0
+
+
 async def _card(datasette: Datasette, name: str) -> dict[str, Any]:
     held = registry(datasette)
     state, zone, at = held.stores[name], held.settings.zone_name, page.links(datasette, name)
-    taken = state.snapshot_taken_at
-    shown: dict[str, Any] = {
-        "name": name,
-        "home": at.home,
-        "facts": [page.short_path(state.store.path)],
-        "snapshot": figures.moment(taken, zone) if taken is not None else "",
-        "problem": "",
-    }
+    shown = _frame(datasette, name)
     try:
         card = await page.read(datasette, name, lambda ask: read_card(ask, state.shape))
     except (StateLedgerError, StoreRefused) as error:

@@ -56,7 +56,8 @@ def check(html: str) -> Page:
         assert "style" not in attributes and not any(name.startswith("on") for name in attributes), attributes
         for name in ("href", "src", "action"):
             assert not re.match(r"(?i)\s*(javascript|data|https?|//)", attributes.get(name, "")), attributes
-    assert len(page.all("script")) <= 1
+    sources = [script["src"] for script in page.all("script")]
+    assert len(sources) == len(set(sources)) <= 2, sources
     ids = Counter(a["id"] for _, a in page.tags if "id" in a)
     assert not [name for name, count in ids.items() if count > 1], "ids are unique"
     for _, attributes in page.tags:

@@ -18,6 +18,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from state_ledger.demo import make_demo
+from state_ledger.plugins.stores_page import AT_ONCE_BYTES
+from state_ledger.sqlite import sqlite3
 
 pytestmark = pytest.mark.browser
 
@@ -213,6 +215,27 @@ def test_everything_works_without_script(store: Path, served: Callable[..., str]
     page.wait_for_url("**source=telegram**")
     assert page.input_value("input[name=source]") == "telegram"
     assert page.locator(".choices [aria-current]").all_inner_texts() == ["Last 90 days", "Model"]
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_the_figures_of_a_large_store_come_after_the_index(
+    demo_store: Path, tmp_path: Path, scripts: bool, served: Callable[..., str], visit: Callable[..., Visit]
+) -> None:
+    path = tmp_path / "large.db"
+    shutil.copyfile(demo_store, path)
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE ballast (filling BLOB)")
+        connection.execute("INSERT INTO ballast VALUES (zeroblob(?))", (AT_ONCE_BYTES,))
+    connection.close()
+    here = visit(served([path]), scripts=scripts)
+    page = here.go("/")
+    if not scripts:
+        assert page.locator(".card .amount").count() == 0
+        page.click("text=Add up the last 30 days")
+    page.wait_for_selector(".card .amount")
+    assert "last activity" in page.inner_text(".card")
+    assert page.locator("[data-figures]").count() == 0
+    here.check()
 
 
 @pytest.mark.skipif(not os.environ.get("STATE_LEDGER_README_IMAGE"), reason="only when the README's picture is due")

@@ -63,6 +63,18 @@ async def test_a_wrong_parameter_is_a_sentence_in_every_format(
         assert says in answer.text
 
 
+@pytest.mark.parametrize("extension", ["", ".json", ".json?_shape=objects", ".csv"])
+async def test_of_a_parameter_that_is_given_twice_the_first_counts(
+    named_store: Path, make_datasette: Any, extension: str
+) -> None:
+    datasette = await make_datasette(named_store)
+    address = f"/whatever/recent_sessions{extension}{'&' if '?' in extension else '?'}"
+    refused = await datasette.client.get(f"{address}limit=many&limit=2")
+    assert refused.status_code == 400 and "many" in refused.text
+    for values in ("limit=2&limit=many", "limit=&limit=many"):
+        assert (await datasette.client.get(f"{address}{values}")).status_code == 200, values
+
+
 async def test_the_page_describes_parameters_columns_and_units(named_store: Path, make_datasette: Any) -> None:
     datasette = await make_datasette(named_store)
     page = (await datasette.client.get("/whatever/cost_per_day")).text

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from state_ledger.pages import figures
 from state_ledger.plugins import assets
 from state_ledger.plugins.compat import IS_1
 from state_ledger.plugins.stores import registry
-from state_ledger.plugins.stores_page import long_address
+from state_ledger.plugins.stores_page import AT_ONCE_BYTES, long_address
 from state_ledger.sqlite import sqlite3
 from tests.page_checks import check
 
@@ -130,3 +131,47 @@ async def test_templates_are_found_once_also_when_a_checkout_serves_itself(
         path = environment.loader.loaders[0].searchpath
         assert [place for place in path if Path(place) == Path(folder)] == [folder]
         assert path[-1] != folder, "Datasette's own templates come last"
+
+
+@pytest.fixture
+def large_store(tmp_path: Path, demo_store: Path) -> Path:
+    """The demo store with so much beside it that the index does not wait for its figures."""
+    path = tmp_path / "large.db"
+    shutil.copyfile(demo_store, path)
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE ballast (filling BLOB)")
+        connection.execute("INSERT INTO ballast VALUES (zeroblob(?))", (AT_ONCE_BYTES,))
+    connection.close()
+    return path
+
+
+async def test_a_large_store_has_its_card_at_once_and_its_figures_on_request(
+    make_datasette: Callable[..., Any], large_store: Path, small_store: Callable[..., Path]
+) -> None:
+    datasette = await make_datasette([small_store("small.db"), large_store])
+    index = check((await datasette.client.get("/")).text)
+    assert figures.size(large_store.stat().st_size) in index.text and "Add up the last 30 days" in index.text
+    assert index.text.count("last activity") == 1, "the small store has its figures"
+    [script] = [each["src"] for each in index.all("script") if each["src"].endswith("/cards.js")]
+    source = await datasette.client.get(script)
+    assert source.headers["content-type"] == "text/javascript; charset=utf-8" and "data-figures" in source.text
+
+    [href] = index.hrefs("figures=1")
+    whole = await datasette.client.get(href)
+    assert check(whole.text).text.count("last activity") == 2
+    assert "Add up" not in whole.text and "cards.js" not in whole.text
+
+    card = await datasette.client.get("/large/-/card")
+    assert "default-src 'none'" in card.headers["content-security-policy"]
+    assert card.text.strip() in whole.text, "the card is the one of the whole page"
+    assert "<html" not in card.text and "last activity" in card.text
+
+
+async def test_the_card_of_a_store_is_for_those_who_may_see_it(
+    make_datasette: Callable[..., Any], large_store: Path
+) -> None:
+    deny = {"databases": {"large": {"allow": False}}}
+    datasette = await make_datasette(large_store, **{"config" if IS_1 else "metadata": deny})
+    assert (await datasette.client.get("/large/-/card")).status_code == 403
+    assert (await datasette.client.get("/nowhere/-/card")).status_code == 404
+    assert "large" not in (await datasette.client.get("/")).text

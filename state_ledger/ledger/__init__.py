@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Protocol
 
-from state_ledger.ledger import apportion, audit, functions, messages, sessions, usage
+from state_ledger.ledger import apportion, audit, functions, messages, sessions, temp_views, usage
 from state_ledger.ledger.days import server_zone
 from state_ledger.ledger.plausible import Bound
 from state_ledger.shape import Shape
@@ -51,7 +51,8 @@ def install(
     functions.register(connection, settings.zone_name if settings else server_zone())
     bound = Bound(settings.max_cost_per_1000_tokens, settings.implausible_from_usd) if settings else Bound()
     shadows = tuple(sorted(name for name, why in shape.unreadable.items() if why.startswith(_CANNOT_OPEN)))
-    connection.executescript(_script(_Frozen(shape), shadows, profile, bound))
+    # The one with the shortest way to its tables is asked for, since asking compiles it.
+    temp_views.make(connection, *_scripts(_Frozen(shape), shadows, profile, bound), sign="ledger_message_times")
     return shape
 
 
@@ -74,13 +75,12 @@ class _Frozen:
 
 
 @lru_cache(maxsize=64)
-def _script(frozen: _Frozen, shadows: tuple[str, ...], profile: str, bound: Bound) -> str:
-    statements = [_shadow(name, frozen.shape) for name in shadows]
-    statements += [
-        f"CREATE TEMP VIEW IF NOT EXISTS {name} AS {select}"
-        for name, select in view_statements(frozen.shape, profile=profile, bound=bound)
-    ]
-    return "BEGIN;\n" + ";\n".join(statements) + ";\nCOMMIT;"
+def _scripts(
+    frozen: _Frozen, shadows: tuple[str, ...], profile: str, bound: Bound
+) -> tuple[str, str]:
+    views = [(name, _shadow(name, frozen.shape)) for name in shadows]
+    views += view_statements(frozen.shape, profile=profile, bound=bound)
+    return temp_views.at_once(views), temp_views.one_by_one(views)
 
 
 def view_statements(
@@ -95,13 +95,12 @@ def view_statements(
         *apportion.views(shape),
         *sessions.views(shape, profile=profile),
         *messages.views(shape),
-        *audit.views(shape, bound=bound),
+        *audit.views(shape),
     ]
 
 
 def _shadow(name: str, shape: Shape) -> str:
-    """An empty TEMP view in the place of a virtual table that cannot be used here."""
-    quoted = name.replace('"', '""')
+    """The SELECT of an empty view in the place of a virtual table that cannot be used here."""
     columns = [
         part.strip().split()[0].strip("\"'`[]")
         for part in shape.virtual[name].partition("(")[2].rpartition(")")[0].split(",")
@@ -109,4 +108,4 @@ def _shadow(name: str, shape: Shape) -> str:
     ] or ["content"]
     # Datasette asks a table without a key of its own for its rowid.
     listed = ", ".join(f'NULL AS "{column}"' for column in dict.fromkeys(["rowid", *columns]))
-    return f'CREATE TEMP VIEW IF NOT EXISTS "{quoted}" AS SELECT {listed} WHERE 0'
+    return f"SELECT {listed} WHERE 0"

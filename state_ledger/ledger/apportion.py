@@ -21,7 +21,7 @@ SPREAD = ("api_call_count", "input_tokens", "output_tokens", "cache_read_tokens"
           "estimated_usd", "stored_estimate_usd", "included_calls", "unknown_calls", "unknown_tokens")  # fmt: skip
 
 USED = (*WHOLE, *SPREAD, "started_at", "first_seen", "last_seen")
-"""What of `ledger_usage` the days need."""
+"""What of `ledger_usage` the days need: all of it."""
 
 
 def views(shape: Shape) -> list[tuple[str, str]]:
@@ -30,7 +30,7 @@ def views(shape: Shape) -> list[tuple[str, str]]:
     spread = ", ".join(f"{name} * share AS {name}" for name in SPREAD)
     edges = "day_rule, bucket, first_bucket, last_bucket, share"
     # Read once, whatever the rule: each arm that named the view would be compiled and read anew.
-    used = f"WITH usage AS MATERIALIZED (SELECT {', '.join(USED)} FROM ledger_usage)"
+    used = "WITH usage AS MATERIALIZED (SELECT * FROM ledger_usage)"
     return [("ledger_time", f"{used} SELECT {', '.join(WHOLE)}, {edges}, {spread} FROM ({rules})")]
 
 
@@ -43,21 +43,19 @@ def _by_activity() -> str:
     """
     first, last = bounds_of_messages("s.id")
     at = f"CASE WHEN h.key <> '' THEN CAST(h.key AS INTEGER) ELSE {bucket(moment(DAY_RULES[0]))} END"
-    placed = (
-        f"SELECT u.*, 'activity' AS day_rule, {at} AS bucket,"
+    sessions = (
+        "SELECT id FROM main.sessions UNION ALL"
+        # Usage of sessions that are gone; found by the indexes alone.
+        " SELECT DISTINCT o.session_id FROM ledger_usage_rows AS o"
+        " WHERE NOT EXISTS (SELECT 1 FROM main.sessions AS s WHERE s.id = o.session_id)"
+    )
+    return (
+        f"SELECT u.*, 'activity' AS day_rule, h.value AS share, {at} AS bucket,"
         # A session without messages falls on its last call, which lies between these two bounds.
-        f" {first} AS first_bucket, {last} AS last_bucket, h.value AS share"
-        f" FROM main.sessions AS s CROSS JOIN json_each({histogram('s.id')}) AS h"
+        f" {first} AS first_bucket, {last} AS last_bucket"
+        f" FROM ({sessions}) AS s CROSS JOIN json_each({histogram('s.id')}) AS h"
         " CROSS JOIN usage AS u ON u.session_id = s.id"
     )
-    orphans = (
-        f"SELECT u.*, 'activity', {at}, {at}, {at}, h.value FROM usage AS u"
-        f" CROSS JOIN json_each({histogram('u.session_id')}) AS h WHERE u.attribution = 'orphan'"
-        # Found by the indexes alone, so that a store without orphans does not read its usage twice.
-        " AND u.session_id IN (SELECT o.session_id FROM ledger_usage_rows AS o"
-        " WHERE NOT EXISTS (SELECT 1 FROM main.sessions AS s WHERE s.id = o.session_id))"
-    )
-    return f"{placed} UNION ALL {orphans}"
 
 
 def histogram(session: str) -> str:
@@ -76,9 +74,8 @@ def moment(day_rule: str) -> str:
 
 
 def _at_once(day_rule: str) -> str:
-    at = bucket(moment(day_rule))
-    return f"SELECT u.*, '{day_rule}', {at}, {at}, {at}, 1 FROM usage AS u"
+    return f"SELECT *, at, at FROM (SELECT u.*, '{day_rule}', 1, {bucket(moment(day_rule))} AS at FROM usage AS u)"
 
 
 def _not_placed() -> str:
-    return f"SELECT u.*, '{ALL_TIME}', NULL, NULL, NULL, 1 FROM usage AS u"
+    return f"SELECT *, '{ALL_TIME}', 1, NULL, NULL, NULL FROM usage"

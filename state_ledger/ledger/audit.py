@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from state_ledger.ledger.columns import LAST_MILLISECOND, LAST_SECOND, column
-from state_ledger.ledger.plausible import Bound
-from state_ledger.ledger.usage import AMOUNTS, COUNTERS, ROUNDING, TOKENS
+from state_ledger.ledger.usage import AMOUNTS, COUNTERS, ROUNDING
 from state_ledger.shape import Shape
 
 CUMULATIVE_UNTIL = 1774483200
@@ -16,30 +15,26 @@ CACHE_IN_INPUT_UNTIL = 1773705600
 GATEWAYS = ("telegram", "discord", "whatsapp", "slack", "signal", "matrix", "mattermost", "email", "sms")
 
 
-def views(shape: Shape, *, bound: Bound) -> list[tuple[str, str]]:
+def views(shape: Shape) -> list[tuple[str, str]]:
     """The audit views as (name, SELECT)."""
     return [
-        ("ledger_set_aside", _set_aside(bound)),
+        ("ledger_set_aside", _set_aside()),
         ("ledger_discrepancies", " UNION ALL ".join(_discrepancies(shape))),
     ]
 
 
-def _set_aside(bound: Bound) -> str:
+def _set_aside() -> str:
     """Rows that cannot be true, with the reason; they are in no sum.
 
-    Columns: source_table, session_id, model, task, reason, cost_usd (what the row claims), tokens.
+    Columns: source_table, session_id, model, task, reason, claimed_usd (what the row claims).
     """
-    tokens = "(" + " + ".join(f"max(coalesce(r.{name}, 0), 0)" for name in TOKENS) + ")"
-    cost = "max(coalesce(r.estimated_cost_usd, 0), coalesce(r.actual_cost_usd, 0))"
-    claimed = "max(coalesce({0}.estimated_cost_usd, 0), coalesce({0}.actual_cost_usd, 0))"
+    claimed = "max(coalesce(estimated_cost_usd, 0), coalesce(actual_cost_usd, 0))"
+    of_sessions = f"SELECT 'sessions', session_id, NULL, NULL, problem, {claimed} FROM"
     return (
-        "SELECT u.source_table AS source_table, u.session_id AS session_id, u.model AS model, u.task AS task,"
-        f" u.problem AS reason, {claimed.format('u')} AS claimed_usd FROM ledger_usage_rows AS u"
-        " WHERE u.problem IS NOT NULL"
-        " UNION ALL SELECT 'sessions', s.session_id, NULL, NULL, s.problem,"
-        f" {claimed.format('s')} FROM ledger_session_rows AS s WHERE s.problem IS NOT NULL"
-        f" UNION ALL SELECT 'sessions', r.session_id, NULL, NULL, '{bound.reason}',"
-        f" {cost} FROM ledger_session_rest AS r WHERE {bound.exceeded(cost, tokens)}"
+        f"SELECT source_table, session_id, model, task, problem AS reason, {claimed} AS claimed_usd"
+        " FROM ledger_usage_rows WHERE problem IS NOT NULL"
+        f" UNION ALL {of_sessions} ledger_session_rows WHERE problem IS NOT NULL"
+        f" UNION ALL {of_sessions} ledger_session_rest WHERE problem IS NOT NULL"
     )
 
 
@@ -49,12 +44,12 @@ def _discrepancies(shape: Shape) -> list[str]:
     Columns: kind, session_id, figure (a column's name or NULL), session_value, usage_value, difference.
     """
     # Column by column in one pass over the sessions: [rest, what the session row carries].
-    pairs = ", ".join(f"'{name}', json_array(r.{name}, r.own_{name})" for name in (*COUNTERS, *AMOUNTS))
-    rest, own = "json_extract(j.value, '$[0]')", "json_extract(j.value, '$[1]')"
+    pairs = ", ".join(f"'{name}', json_array({name}, own_{name})" for name in (*COUNTERS, *AMOUNTS))
+    rest, own = "json_extract(value, '$[0]')", "json_extract(value, '$[1]')"
     arms = [
-        "SELECT 'usage rows exceed the session' AS kind, r.session_id AS session_id, j.key AS figure,"
+        "SELECT 'usage rows exceed the session' AS kind, session_id, key AS figure,"
         f" {own} AS session_value, {own} - {rest} AS usage_value, {rest} AS difference"
-        f" FROM ledger_session_rest AS r, json_each(json_object({pairs})) AS j"
+        f" FROM ledger_session_rest, json_each(json_object({pairs}))"
         f" WHERE {rest} < -{ROUNDING} * ({own} - {rest})"
     ]
     arms.append(
@@ -75,13 +70,11 @@ def _discrepancies(shape: Shape) -> list[str]:
     arms += _old_periods(shape)
     for table, name in (("sessions", "started_at"), ("sessions", "ended_at")):
         if shape.has(table, name):
+            milliseconds = f"s.{name} BETWEEN {LAST_SECOND} AND {LAST_MILLISECOND}"
             arms.append(
-                f"SELECT 'time in milliseconds', s.id, '{name}', s.{name}, NULL, NULL FROM main.{table} AS s"
-                f" WHERE s.{name} > {LAST_SECOND} AND s.{name} <= {LAST_MILLISECOND}"
-            )
-            arms.append(
-                f"SELECT 'time that cannot be read', s.id, '{name}', NULL, NULL, NULL FROM main.{table} AS s"
-                f" WHERE s.{name} IS NOT NULL AND NOT (s.{name} BETWEEN 1 AND {LAST_MILLISECOND})"
+                f"SELECT CASE WHEN {milliseconds} THEN 'time in milliseconds' ELSE 'time that cannot be read' END,"
+                f" s.id, '{name}', CASE WHEN {milliseconds} THEN s.{name} END, NULL, NULL FROM main.{table} AS s"
+                f" WHERE s.{name} NOT BETWEEN 1 AND {LAST_SECOND}"
             )
     return arms
 

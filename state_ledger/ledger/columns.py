@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Mapping
+
 from state_ledger.shape import Shape
 
 MOST = "9e15"
@@ -10,16 +13,29 @@ MOST = "9e15"
 
 def column(shape: Shape, table: str, name: str, alias: str, *, absent: str = "NULL") -> str:
     """`alias.name` if the file has that column, else `absent` (a missing column is NULL)."""
-    return f'{alias}."{name}"' if shape.has(table, name) else absent
+    return f"{alias}.{name}" if shape.has(table, name) else absent
 
 
-def counts(expression: str) -> str:
-    """A condition: NULL or a number that can be a count or an amount.
+def listed(columns: Mapping[str, str]) -> str:
+    """A list for SELECT of expressions by their names; an expression that ends in its name needs no other.
+
+    SQLite names the column of a view after the column that stands there, and every connection parses
+    the text of all views.
+    """
+    return ", ".join(
+        expression if re.fullmatch(rf"(\w+\.)?{name}", expression) else f"{expression} AS {name}"
+        for name, expression in columns.items()
+    )
+
+
+def some_cannot_count(names: Iterable[str]) -> str:
+    """A condition, true where one of the values is neither NULL nor a number that can be a count or an amount.
 
     SQLite sorts every text and blob above every number, so one BETWEEN refuses text in a numeric
-    column, infinity and negative values alike (accounting rule 9).
+    column, infinity and negative values alike (accounting rule 9). The plus takes a column's affinity
+    away, which would compare text as text. Otherwise false or NULL.
     """
-    return f"coalesce({expression}, 0) BETWEEN 0 AND {MOST}"
+    return " OR ".join(f"+{name} NOT BETWEEN 0 AND {MOST}" for name in names)
 
 
 LAST_SECOND = "1e11"
@@ -33,9 +49,11 @@ def seconds(expression: str) -> str:
 
     A value that can only be milliseconds is divided; `ledger_discrepancies` lists where.
     """
+    if expression == "NULL":
+        return expression
     return (
-        f"CASE WHEN {expression} BETWEEN 1 AND {LAST_SECOND} THEN {expression}"
-        f" WHEN {expression} BETWEEN {LAST_SECOND} AND {LAST_MILLISECOND} THEN {expression} / 1000.0 END"
+        f"{expression} / CASE WHEN {expression} BETWEEN 1 AND {LAST_SECOND} THEN 1"
+        f" WHEN {expression} BETWEEN {LAST_SECOND} AND {LAST_MILLISECOND} THEN 1000.0 END"
     )
 
 

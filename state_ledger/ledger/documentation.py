@@ -31,7 +31,6 @@ VIEWS: dict[str, str] = {
     "ledger_session_rows": "Building block: counters of the session rows, with what is wrong with them.",
     "ledger_session_rest": "Building block: what each session row carries beyond its `task = ''` usage rows.",
     "ledger_replaced_estimates": "Building block: sessions whose actual cost takes the place of estimates.",
-    "ledger_usage_parts": "Building block: the rows of `ledger_usage` before basis and derived figures.",
     "ledger_session_kinds": "Building block: one session and what kind of child it is.",
 }
 """What one row of each view is."""
@@ -39,9 +38,9 @@ VIEWS: dict[str, str] = {
 _ORDINARY = {
     "estimated_cost_usd": ("dollars", "estimate as stored, or what is left of it"),
     "actual_cost_usd": ("dollars", "actual cost as stored, or what is left of it"),
-    "estimated": ("dollars", "estimate before the basis is decided"),
-    "actual": ("dollars", "actual cost before the basis is decided"),
-    "zero": ("", "what an amount of 0 means: included, estimated (measured) or unknown"),
+    "has_actual": ("0 or 1", "1 where the row has an actual cost of its own"),
+    "more_estimated": ("0 or 1", "1 where what is left of the estimate is money"),
+    "more_actual": ("0 or 1", "1 where what is left of the actual cost is money for calls of its own"),
 }
 
 

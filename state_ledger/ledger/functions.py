@@ -10,7 +10,7 @@
 | `message_text(content)` | stored content as a person reads it |
 | `message_problem(content)` | what is wrong with stored content, or NULL |
 | `message_parts(content)` | the number of parts of structured content, NULL for plain text |
-| `untrue(column, type, negative, sound)` | why a stored counter or amount cannot be true, NULL where it can |
+| `untrue(literal, …)` | why the first of a row's counters and amounts, as `quote` wrote them, cannot be true |
 | `lineage_places(row, parent_row, kind, dangling)` | an aggregate: JSON, one array per session |
 
 All are deterministic. Text arguments are best given as BLOBs (`CAST(x AS BLOB)`): SQLite hands text
@@ -25,7 +25,9 @@ from typing import Any
 
 from state_ledger import content
 from state_ledger.ledger import days
+from state_ledger.ledger.columns import MOST
 from state_ledger.ledger.models import canonical_model
+from state_ledger.ledger.usage import AMOUNTS, COUNTERS
 from state_ledger.lineage import Link, arrange
 from state_ledger.sqlite import Connection
 
@@ -60,7 +62,7 @@ def register(connection: Connection, zone: str) -> None:
         ("message_text", 1, _message_text),
         ("message_problem", 1, _message_problem),
         ("message_parts", 1, _message_parts),
-        ("untrue", 4, _untrue),
+        ("untrue", -1, _untrue),
     ):
         connection.create_function(name, arguments, function, deterministic=True)
     connection.create_aggregate("lineage_places", 4, _LineagePlaces)  # type: ignore[arg-type]
@@ -85,12 +87,15 @@ def _message_parts(stored: object) -> int | None:
     return None if parts is None else len(parts)
 
 
-def _untrue(column: str, kind: str, negative: int | None, sound: int) -> str | None:
-    if sound:
-        return None
-    if kind in ("text", "blob"):
-        return f"{column} is {'text' if kind == 'text' else 'binary data'}"
-    return f"{column} is {'negative' if negative else 'not a finite number'}"
+def _untrue(*literals: bytes) -> str | None:
+    for column, literal in zip((*COUNTERS, *AMOUNTS), literals, strict=True):
+        if literal.startswith(b"'"):
+            return f"{column} is text"
+        if literal.startswith(b"X'"):
+            return f"{column} is binary data"
+        if literal != b"NULL" and not 0 <= float(literal) <= float(MOST):
+            return f"{column} is {'negative' if literal.startswith(b'-') else 'not a finite number'}"
+    return None
 
 
 class _LineagePlaces:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from state_ledger.ledger.columns import column, seconds
+from state_ledger.ledger.columns import column, listed, seconds
 from state_ledger.shape import Shape
 
 
@@ -26,31 +26,31 @@ def views(shape: Shape) -> list[tuple[str, str]]:
     state = "'live'"
     if shape.has("messages", "active"):
         state = (
-            f"CASE WHEN EXISTS (SELECT 1 {copies} AND {live}) THEN 'live'"
-            f" WHEN EXISTS (SELECT 1 {copies} AND {compacted}) THEN 'compacted' ELSE 'taken back' END"
+            f"(SELECT CASE WHEN max({live}) THEN 'live' WHEN max({compacted}) THEN 'compacted'"
+            f" ELSE 'taken back' END {copies})"
         )
     kept = ("role", "tool_name", "tool_call_id", "tool_calls", "finish_reason", "reasoning", "observed", "display_kind")
-    columns = [
-        "m.id AS id",
-        "m.session_id AS session_id",
-        f"{seconds('m.timestamp')} AS timestamp",
-        *(f"{stored(name)} AS {name}" for name in kept),
-        f"{state} AS state",
-        f"(SELECT count(*) {copies}) AS copies",
-        "message_text(CAST(m.content AS BLOB)) AS text",
-        "message_parts(CAST(m.content AS BLOB)) AS parts",
-        "message_problem(CAST(m.content AS BLOB)) AS problem",
-        f"{stored('api_content')} IS NULL AS sent_verbatim",
-        f"{stored('api_content')} AS api_content",
-    ]
+    columns = {
+        "id": "m.id",
+        "session_id": "m.session_id",
+        "timestamp": seconds("m.timestamp"),
+        **{name: stored(name) for name in kept},
+        "state": state,
+        "copies": f"(SELECT count(*) {copies})",
+        "text": "message_text(CAST(m.content AS BLOB))",
+        "parts": "message_parts(CAST(m.content AS BLOB))",
+        "problem": "message_problem(CAST(m.content AS BLOB))",
+        "sent_verbatim": f"{stored('api_content')} IS NULL",
+        "api_content": stored("api_content"),
+    }
     return [
         (
             "ledger_messages",
-            f"SELECT {', '.join(columns)} FROM main.messages AS m WHERE NOT EXISTS (SELECT 1 {copies} AND o.id < m.id)",
+            f"SELECT {listed(columns)} FROM main.messages AS m WHERE NOT EXISTS (SELECT 1 {copies} AND o.id < m.id)",
         ),
         (
             "ledger_message_times",
-            f"SELECT m.session_id AS session_id, {seconds('m.timestamp')} AS timestamp FROM main.messages AS m",
+            f"SELECT m.session_id, {seconds('m.timestamp')} AS timestamp FROM main.messages AS m",
         ),
         ("ledger_tool_calls", _tool_calls(shape, copies)),
     ]
@@ -61,7 +61,7 @@ def _tool_calls(shape: Shape, copies: str) -> str:
     calls = column(shape, "messages", "tool_calls", "m")
     sound = f"CASE WHEN json_valid({calls}) AND json_type({calls}) = 'array' THEN {calls} ELSE '[]' END"
     return (
-        "SELECT m.id AS message_id, m.session_id AS session_id,"
+        "SELECT m.id AS message_id, m.session_id,"
         f" {seconds('m.timestamp')} AS timestamp, json_extract(c.value, '$.id') AS tool_call_id,"
         " coalesce(json_extract(c.value, '$.function.name'), json_extract(c.value, '$.name')) AS tool_name,"
         " json_extract(c.value, '$.function.arguments') AS arguments"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from state_ledger.ledger.columns import column, json_marker, literal, messages_of, newest_message, seconds
+from state_ledger.ledger.columns import column, json_marker, listed, literal, messages_of, newest_message, seconds
 from state_ledger.shape import Shape
 
 SUMS = (
@@ -57,10 +57,9 @@ def _marker(shape: Shape, alias: str, name: str) -> str:
 
 def _delegate_of_parent(shape: Shape, alias: str) -> str:
     """`_delegate_from` names this parent, or a subagent without a marker that names another session."""
-    marker = f"coalesce({_marker(shape, alias, '_delegate_from')}, '')"
     return (
-        f"({marker} = {alias}.parent_session_id"
-        f" OR {alias}.source = 'subagent' AND {marker} IN ('', '__orphaned__', {alias}.parent_session_id))"
+        f"CASE coalesce({_marker(shape, alias, '_delegate_from')}, '') WHEN {alias}.parent_session_id THEN 1"
+        f" WHEN '' THEN {alias}.source = 'subagent' WHEN '__orphaned__' THEN {alias}.source = 'subagent' ELSE 0 END"
     )
 
 
@@ -69,15 +68,14 @@ def may_continue(shape: Shape, alias: str) -> str:
 
     A delegate's or a branch's own continuation carries the marker of its grandparent and counts.
     """
-    branched = f"coalesce({_marker(shape, alias, '_branched_from')}, '')"
     return (
         f"({_ended(shape, 'compression')} AND {alias}.source <> 'tool' AND NOT {_delegate_of_parent(shape, alias)}"
-        f" AND NOT ({branched} = {alias}.parent_session_id))"
+        f" AND {_marker(shape, alias, '_branched_from')} IS NOT {alias}.parent_session_id)"
     )
 
 
 def _ended(shape: Shape, reason: str) -> str:
-    return f"coalesce({column(shape, 'sessions', 'end_reason', 'p')} = {literal(reason)}, 0)"
+    return f"{column(shape, 'sessions', 'end_reason', 'p')} IS {literal(reason)}"
 
 
 def claim_terms(shape: Shape, alias: str) -> tuple[str, ...]:
@@ -127,14 +125,13 @@ def _facts(shape: Shape, profile: str) -> str:
         " ORDER BY m.timestamp, m.id LIMIT 1)"
     )
     return (
-        f"SELECT s.id AS session_id, s.source AS source, coalesce(nullif({stored('profile_name')}, ''),"
+        f"SELECT s.id AS session_id, s.source, coalesce(nullif({stored('profile_name')}, ''),"
         f" {literal(profile)}) AS profile, canonical_model(CAST({stored('model')} AS BLOB)) AS canonical_model,"
         f" {started} AS started_at, {seconds(stored('ended_at'))} AS ended_at,"
         f" coalesce({oldest}, {started}) AS first_active,"
         # Rule 22: inactivity is what makes a session old.
         f" coalesce({newest}, {seconds(stored('last_activity_at'))}, {started}) AS last_active,"
-        + ", ".join(f" {expression} AS {name}" for name, expression in kept.items())
-        + f", {_cron_job('s.id')} AS cron_job"
+        f" {listed(kept)}, {_cron_job('s.id')} AS cron_job"
         ", (SELECT k.kind FROM ledger_session_kinds AS k WHERE k.row = s.rowid) AS kind,"
         " (SELECT count(*) FROM main.messages AS m WHERE m.session_id = s.id) AS messages,"
         f" substr(message_text(CAST({first_user} AS BLOB)), 1, 200) AS preview"
@@ -157,8 +154,7 @@ def _session_usage() -> str:
 
 
 def _sessions() -> str:
-    sums = ", ".join(f"u.{name} AS {name}" for name in SUMS)
-    return f"SELECT f.*, {sums} FROM ledger_session_facts AS f LEFT JOIN ledger_session_usage AS u USING (session_id)"
+    return "SELECT * FROM ledger_session_facts LEFT JOIN ledger_session_usage USING (session_id)"
 
 
 def _lineage(shape: Shape) -> str:
@@ -182,43 +178,35 @@ def _lineage(shape: Shape) -> str:
     )
 
 
-def _sums_by(whole: str) -> str:
-    """The sums of `ledger_usage` by `conversation` or `work`, under `<whole>_key`."""
+def _whole(key: str, facts: str) -> str:
+    """Sessions and their usage summed by the whole that `key` of `ledger_lineage` names; every session is in one."""
     sums = ", ".join(f"sum(u.{name}) AS {name}" for name in SUMS)
     return (
-        f"(SELECT l.{whole}_id AS {whole}_key, {sums} FROM ledger_usage AS u"
-        f" JOIN ledger_lineage AS l ON l.session_id = u.session_id GROUP BY l.{whole}_id)"
+        f"SELECT l.{key}, {facts}, min(f.started_at) AS started_at, max(f.last_active) AS last_active,"
+        f" sum(f.message_count) AS message_count, max(l.trouble) AS trouble, {sums}"
+        " FROM ledger_lineage AS l JOIN ledger_session_facts AS f ON f.session_id = l.session_id"
+        f" LEFT JOIN ledger_session_usage AS u ON u.session_id = l.session_id GROUP BY l.{key}"
     )
 
 
 def _conversations() -> str:
-    """One conversation under its tip; every session is in one."""
-    return (
-        "SELECT g.*, u.* FROM (SELECT l.conversation_id AS conversation_id, l.tip_session_id AS tip_session_id,"
-        " l.work_id AS work_id, count(*) AS segments, min(f.started_at) AS started_at,"
-        " max(f.last_active) AS last_active, sum(f.message_count) AS message_count,"
-        " max(l.trouble) AS trouble,"
+    """One conversation under its tip."""
+    return _whole(
+        "conversation_id",
+        "l.tip_session_id, l.work_id, count(*) AS segments,"
         " max(CASE WHEN l.session_id = l.tip_session_id THEN f.title END) AS tip_title,"
         " max(CASE WHEN l.session_id = l.conversation_id THEN f.title END) AS first_title,"
         " max(CASE WHEN l.session_id = l.conversation_id THEN f.source END) AS source,"
-        " max(CASE WHEN l.session_id = l.conversation_id THEN f.kind END) AS kind"
-        " FROM ledger_lineage AS l JOIN ledger_session_facts AS f ON f.session_id = l.session_id"
-        " GROUP BY l.conversation_id) AS g"
-        f" LEFT JOIN {_sums_by('conversation')} AS u ON u.conversation_key = g.conversation_id"
+        " max(CASE WHEN l.session_id = l.conversation_id THEN f.kind END) AS kind",
     )
 
 
 def _work() -> str:
-    return (
-        "SELECT g.*, u.* FROM (SELECT l.work_id AS work_id, count(*) AS sessions,"
-        " count(DISTINCT l.conversation_id) AS conversations, max(l.depth) AS depth,"
-        " sum(CASE WHEN l.kind = 'delegate' THEN 1 ELSE 0 END) AS delegates,"
-        " min(f.started_at) AS started_at, max(f.last_active) AS last_active,"
-        " sum(f.message_count) AS message_count, max(l.trouble) AS trouble,"
+    return _whole(
+        "work_id",
+        "count(*) AS sessions, count(DISTINCT l.conversation_id) AS conversations, max(l.depth) AS depth,"
+        " sum(l.kind = 'delegate') AS delegates,"
         " max(CASE WHEN l.conversation_id = l.work_id AND l.session_id = l.tip_session_id THEN f.title END) AS title,"
         " max(CASE WHEN l.session_id = l.work_id THEN f.source END) AS source,"
-        " max(CASE WHEN l.session_id = l.work_id THEN f.kind END) AS kind"
-        " FROM ledger_lineage AS l JOIN ledger_session_facts AS f ON f.session_id = l.session_id"
-        " GROUP BY l.work_id) AS g"
-        f" LEFT JOIN {_sums_by('work')} AS u ON u.work_key = g.work_id"
+        " max(CASE WHEN l.session_id = l.work_id THEN f.kind END) AS kind",
     )

@@ -5,12 +5,15 @@ its usage rows.
 
 SQLite copies the expression of a view's column to every place that names it, so figures built on
 figures would be computed many times over. The UNION ALL of the two kinds stands in the way of
-that: below it stand amounts and their status, above it the figures made of them, each computed once.
+that: below it stand amounts and their status, each computed once, above it the figures made of them.
+
+Every connection parses the text of all views, so an expression that several places need is a column
+of an inner query and stands there once.
 """
 
 from __future__ import annotations
 
-from state_ledger.ledger.columns import column, counts, literal, newest_message, seconds
+from state_ledger.ledger.columns import column, listed, literal, newest_message, seconds, some_cannot_count
 from state_ledger.ledger.plausible import Bound
 from state_ledger.shape import LEFTOVER_USAGE_TABLES, Shape
 
@@ -23,41 +26,29 @@ ROUNDING = "0.000000000001"
 """A rest below this share of the session's own figure is the rounding of a sum, not money."""
 
 _TABLES = ("session_model_usage", *LEFTOVER_USAGE_TABLES)
-_OWN_ACTUAL = "(coalesce(u.actual_cost_usd, 0) <> 0 OR coalesce(u.cost_status, '') = 'actual')"
 
 
 def views(shape: Shape, *, profile: str, bound: Bound) -> list[tuple[str, str]]:
     """The views of usage as (name, SELECT), in the order in which they build on each other."""
-    session = _session_columns(shape, profile)
-    arms = (_stored_rows(session), _rest_rows(shape, session, bound))
     return [
         ("ledger_usage_rows", _usage_rows(shape, bound)),
         ("ledger_session_rows", _session_rows(shape)),
-        ("ledger_session_rest", _session_rest()),
+        ("ledger_session_rest", _session_rest(bound)),
         ("ledger_replaced_estimates", _replaced_estimates(shape)),
-        ("ledger_usage_parts", " UNION ALL ".join(arms)),
-        ("ledger_usage", _usage()),
+        ("ledger_usage", _usage(shape, profile)),
     ]
 
 
-def total(names: tuple[str, ...], alias: str) -> str:
-    """The sum of several columns of one row, NULL counting as 0."""
-    return "(" + " + ".join(f"coalesce({alias}.{name}, 0)" for name in names) + ")"
-
-
-def _problem(columns: dict[str, str], bound: Bound | None) -> str:
-    """NULL for a row that can be true, else what is wrong with it, as a phrase."""
-    sound = " AND ".join(counts(expression) for expression in columns.values())
-    reasons = ", ".join(
-        f"untrue('{name}', typeof({expression}), {expression} < 0, {counts(expression)})"
-        for name, expression in columns.items()
-    )
-    plausible = "NULL"
+def _problem(bound: Bound | None) -> str:
+    """NULL for a row that can be true, else what is wrong with it, as a phrase. Reads the counters and `tokens`."""
+    names = (*COUNTERS, *AMOUNTS)
+    # As SQL literals, and those as bytes: text that is not UTF-8 would fail on its way to the function.
+    told = ", ".join(f"CAST(quote({name}) AS BLOB)" for name in names)
+    problem = f"CASE WHEN {some_cannot_count(names)} THEN untrue({told})"
     if bound is not None:
-        cost = "max(" + ", ".join(f"coalesce({columns[name]}, 0)" for name in AMOUNTS) + ")"
-        tokens = "(" + " + ".join(f"coalesce({columns[name]}, 0)" for name in TOKENS) + ")"
-        plausible = f"CASE WHEN {bound.exceeded(cost, tokens)} THEN '{bound.reason}' END"
-    return f"CASE WHEN {sound} THEN {plausible} ELSE coalesce({reasons}) END"
+        cost = "max(" + ", ".join(f"coalesce({name}, 0)" for name in AMOUNTS) + ")"
+        problem += f" WHEN {bound.exceeded(cost, 'tokens')} THEN '{bound.reason}'"
+    return f"{problem} END AS problem"
 
 
 def _usage_rows(shape: Shape, bound: Bound) -> str:
@@ -66,7 +57,7 @@ def _usage_rows(shape: Shape, bound: Bound) -> str:
     if arms:
         return " UNION ALL ".join(arms)
     names = ("source_table", "session_id", *KEY, *COUNTERS, *AMOUNTS, "cost_status", "cost_source", "first_seen",
-             "last_seen", "problem")  # fmt: skip
+             "last_seen", "tokens", "has_actual", "problem")  # fmt: skip
     return f"SELECT {', '.join(f'NULL AS {name}' for name in names)} WHERE 0"
 
 
@@ -77,20 +68,26 @@ def _usage_table(shape: Shape, table: str, bound: Bound) -> str:
     columns = {name: stored(name) for name in (*COUNTERS, *AMOUNTS)}
     # `model` and the rest of the key are NOT NULL where the table has them in its key; a plain column
     # keeps an index on it usable.
-    listed = [f"'{table}' AS source_table", "t.session_id AS session_id"]
-    listed += [f"{column(shape, table, name, 't', absent=literal(''))} AS {name}" for name in KEY]
-    listed += [f"{expression} AS {name}" for name, expression in columns.items()]
-    listed += [f"{stored(name)} AS {name}" for name in ("cost_status", "cost_source")]
-    listed += [f"{seconds(stored(name))} AS {name}" for name in ("first_seen", "last_seen")]
-    select = f"SELECT {', '.join(listed)}, {_problem(columns, bound)} AS problem FROM main.{table} AS t"
+    shown = {
+        "source_table": literal(table),
+        "session_id": "t.session_id",
+        **{name: column(shape, table, name, "t", absent=literal("")) for name in KEY},
+        **columns,
+        **{name: stored(name) for name in ("cost_status", "cost_source")},
+        **{name: seconds(stored(name)) for name in ("first_seen", "last_seen")},
+        "tokens": " + ".join(f"coalesce({columns[name]}, 0)" for name in TOKENS),
+        "has_actual": f"coalesce({columns['actual_cost_usd']}, 0) <> 0 OR {stored('cost_status')} IS 'actual'",
+    }
+    select = f"SELECT *, {_problem(bound)} FROM (SELECT {listed(shown)} FROM main.{table} AS t"
     if table == _TABLES[0] or not shape.has(_TABLES[0], "session_id"):
-        return select
+        return f"{select})"
     # A rebuild copies its rows with task '': what the new table has already is the same call.
     same = " AND ".join(
         f"coalesce({column(shape, _TABLES[0], name, 'n')}, '') = coalesce({stored(name)}, '')" for name in KEY
     )
     return (
-        f"{select} WHERE NOT EXISTS (SELECT 1 FROM main.{_TABLES[0]} AS n WHERE n.session_id = t.session_id AND {same})"
+        f"{select} WHERE NOT EXISTS"
+        f" (SELECT 1 FROM main.{_TABLES[0]} AS n WHERE n.session_id = t.session_id AND {same}))"
     )
 
 
@@ -99,26 +96,39 @@ def _session_rows(shape: Shape) -> str:
 
     The bound on cost is applied to the rest of a session, where the tokens are that carry it.
     """
-    columns = {name: column(shape, "sessions", name, "s") for name in (*COUNTERS, *AMOUNTS)}
-    numbers = ", ".join(f"{expression} AS {name}" for name, expression in columns.items())
-    return f"SELECT s.id AS session_id, {numbers}, {_problem(columns, None)} AS problem FROM main.sessions AS s"
+    shown = {"session_id": "s.id", **{name: column(shape, "sessions", name, "s") for name in (*COUNTERS, *AMOUNTS)}}
+    return f"SELECT *, {_problem(None)} FROM (SELECT {listed(shown)} FROM main.sessions AS s)"
 
 
-def _session_rest() -> str:
+def _session_rest(bound: Bound) -> str:
     """What each session row carries beyond its own `task = ''` usage rows; may be negative.
 
     One row per session whose counters can be true. `own_…` are the session row's figures; `free_rows`
-    counts usage rows without an actual cost of their own.
+    counts usage rows without an actual cost of their own. `more_estimated` and `more_actual` say
+    whether the rest of an amount is money; `problem` why the rest cannot be true.
     """
     names = (*COUNTERS, *AMOUNTS)
     rest = ", ".join(f"s.{name} - coalesce(sum(u.{name}), 0) AS {name}" for name in names)
     own = ", ".join(f"s.{name} AS own_{name}" for name in names)
-    free = f"sum(u.session_id IS NOT NULL AND NOT {_OWN_ACTUAL}) AS free_rows"
-    return (
-        f"SELECT s.session_id AS session_id, count(u.session_id) AS usage_rows, {free}, {rest}, {own}"
+    sums = (
+        "SELECT s.session_id, count(u.session_id) AS usage_rows,"
+        f" coalesce(sum(NOT u.has_actual), 0) AS free_rows, {rest}, {own}"
         " FROM ledger_session_rows AS s LEFT JOIN ledger_usage_rows AS u"
         " ON u.session_id = s.session_id AND u.task = '' AND u.problem IS NULL"
         " WHERE s.problem IS NULL GROUP BY s.session_id"
+    )
+    more_estimated = f"estimated_cost_usd > {ROUNDING} * own_estimated_cost_usd"
+    more = " OR ".join([*(f"{name} > 0" for name in COUNTERS[:5]), more_estimated])
+    # An actual cost without calls, tokens or estimates to go with it: see _replaced_estimates.
+    more_actual = f"actual_cost_usd > {ROUNDING} * own_actual_cost_usd AND (free_rows = 0 OR {more})"
+    tokens = " + ".join(f"max(coalesce({name}, 0), 0)" for name in TOKENS)
+    claimed = (
+        "max(CASE WHEN more_estimated THEN estimated_cost_usd ELSE 0 END,"
+        " CASE WHEN more_actual THEN actual_cost_usd ELSE 0 END)"
+    )
+    return (
+        f"SELECT *, CASE WHEN {bound.exceeded(claimed, 'tokens')} THEN '{bound.reason}' END AS problem FROM (SELECT *,"
+        f" {more_estimated} AS more_estimated, {more_actual} AS more_actual, {tokens} AS tokens FROM ({sums}))"
     )
 
 
@@ -134,125 +144,93 @@ def _replaced_estimates(shape: Shape) -> str:
             "SELECT NULL AS session_id, NULL AS actual_cost_usd, NULL AS estimates, NULL AS tokens,"
             " NULL AS usage_rows WHERE 0"
         )
-    own = {name: column(shape, "sessions", name, "s") for name in (*COUNTERS, *AMOUNTS)}
-    covered = " AND ".join(
-        f"coalesce({own[name]}, 0) <= sum(coalesce(u.{name}, 0))" for name in ("api_call_count", *TOKENS)
-    )
-    estimate = own["estimated_cost_usd"]
+    covered = " AND ".join(f"coalesce(s.{name}, 0) <= sum(coalesce(u.{name}, 0))" for name in COUNTERS[:5])
     return (
-        "SELECT s.id AS session_id, s.actual_cost_usd - sum(coalesce(u.actual_cost_usd, 0)) AS actual_cost_usd,"
-        f" sum(CASE WHEN {_OWN_ACTUAL} THEN 0 ELSE coalesce(u.estimated_cost_usd, 0) END) AS estimates,"
-        f" sum(CASE WHEN {_OWN_ACTUAL} THEN 0 ELSE {total(TOKENS, 'u')} END) AS tokens,"
-        f" sum(NOT {_OWN_ACTUAL}) AS usage_rows"
-        " FROM main.sessions AS s CROSS JOIN ledger_usage_rows AS u"
-        " ON u.session_id = s.id AND u.task = '' AND u.problem IS NULL"
-        f" WHERE s.actual_cost_usd > 0 AND {' AND '.join(map(counts, own.values()))}"
-        f" GROUP BY s.id HAVING sum(NOT {_OWN_ACTUAL}) > 0 AND {covered}"
-        f" AND coalesce({estimate}, 0) * (1 - {ROUNDING}) <= sum(coalesce(u.estimated_cost_usd, 0))"
+        "SELECT s.session_id, s.actual_cost_usd - sum(coalesce(u.actual_cost_usd, 0)) AS actual_cost_usd,"
+        " sum(CASE WHEN u.has_actual THEN 0 ELSE coalesce(u.estimated_cost_usd, 0) END) AS estimates,"
+        " sum(CASE WHEN u.has_actual THEN 0 ELSE u.tokens END) AS tokens, sum(NOT u.has_actual) AS usage_rows"
+        " FROM ledger_session_rows AS s CROSS JOIN ledger_usage_rows AS u"
+        " ON u.session_id = s.session_id AND u.task = '' AND u.problem IS NULL"
+        " WHERE s.actual_cost_usd > 0 AND s.problem IS NULL"
+        f" GROUP BY s.session_id HAVING usage_rows > 0 AND {covered}"
+        f" AND coalesce(s.estimated_cost_usd, 0) * (1 - {ROUNDING}) <= sum(coalesce(u.estimated_cost_usd, 0))"
         f" AND s.actual_cost_usd * (1 - {ROUNDING}) > sum(coalesce(u.actual_cost_usd, 0))"
     )
 
 
-def _session_columns(shape: Shape, profile: str) -> str:
-    named = column(shape, "sessions", "profile_name", "s")
-    return (
-        f"s.source AS source, coalesce(nullif({named}, ''), {literal(profile)}) AS profile,"
-        f" {seconds('s.started_at')} AS started_at"
-    )
-
-
-def _usage() -> str:
-    """Basis and derived figures (rules 1, 2 and 6) over the two kinds of rows.
-
-    `zero` says what an amount of 0 or NULL means: included, a measured zero, or unknown.
-    """
-    processed = "(" + " + ".join(f"coalesce({name}, 0)" for name in TOKENS) + ")"
-    no_amount = "actual IS NULL AND coalesce(estimated, 0) = 0"
+def _usage(shape: Shape, profile: str) -> str:
+    """Basis and derived figures (rules 1, 2 and 6) over the two kinds of rows."""
     figures = {
+        "profile": f"coalesce(nullif(profile_name, ''), {literal(profile)})",
         "canonical_model": "canonical_model(CAST(model AS BLOB))",
-        "basis": "CASE WHEN actual IS NOT NULL THEN 'actual' WHEN estimated <> 0 THEN 'estimated' ELSE zero END",
-        "partial": "coalesce(cost_status, '') = 'unknown' AND coalesce(actual, estimated, 0) <> 0",
+        "partial": "cost_status IS 'unknown' AND coalesce(actual, stored_estimate_usd, 0) <> 0",
         # NULL where tokens were used and no call was counted: a session from before calls were.
-        "api_call_count": f"CASE WHEN calls = 0 AND {processed} > 0 THEN NULL ELSE calls END",
+        "api_call_count": "CASE WHEN calls > 0 OR processed_tokens = 0 THEN calls END",
         "prompt_tokens": "input_tokens + cache_read_tokens + cache_write_tokens",
         "fresh_tokens": "coalesce(input_tokens, 0) + coalesce(output_tokens, 0)",
-        "processed_tokens": processed,
-        "cost_usd": "CASE WHEN actual IS NOT NULL THEN actual WHEN estimated <> 0 THEN estimated"
-        " WHEN zero <> 'unknown' THEN 0.0 END",
+        "cost_usd": "CASE basis WHEN 'actual' THEN actual WHEN 'estimated' THEN stored_estimate_usd"
+        " WHEN 'included' THEN 0.0 END",
         "actual_usd": "actual",
-        "estimated_usd": "CASE WHEN actual IS NULL THEN"
-        " CASE WHEN estimated <> 0 THEN estimated WHEN zero = 'estimated' THEN 0.0 END END",
-        "included_calls": f"CASE WHEN {no_amount} AND zero = 'included' THEN coalesce(calls, 0) ELSE 0 END",
-        "unknown_calls": f"CASE WHEN {no_amount} AND zero = 'unknown' THEN coalesce(calls, 0) ELSE 0 END",
-        "unknown_tokens": f"CASE WHEN {no_amount} AND zero = 'unknown' THEN {processed} ELSE 0 END",
+        "estimated_usd": "CASE basis WHEN 'estimated' THEN stored_estimate_usd END",
+        "included_calls": "CASE basis WHEN 'included' THEN coalesce(calls, 0) ELSE 0 END",
+        "unknown_calls": "CASE basis WHEN 'unknown' THEN coalesce(calls, 0) ELSE 0 END",
+        "unknown_tokens": "CASE basis WHEN 'unknown' THEN processed_tokens ELSE 0 END",
         "first_seen": "coalesce(first_seen, started_at)",
         "last_seen": "coalesce(last_seen, started_at)",
     }
-    kept = ("session_id", "source", "profile", "model", *KEY[1:], "attribution", "legacy", *COUNTERS[1:],
-            "stored_estimate_usd", "cost_status", "cost_source", "started_at")  # fmt: skip
+    kept = ("session_id", "source", "model", *KEY[1:], "attribution", "legacy", *COUNTERS[1:], "processed_tokens",
+            "stored_estimate_usd", "cost_status", "cost_source", "started_at", "basis")  # fmt: skip
+    # An amount of 0 is a subscription, a measured zero (it has a real source), or unknown.
+    basis = (
+        "CASE WHEN actual IS NOT NULL THEN 'actual' WHEN stored_estimate_usd <> 0 THEN 'estimated'"
+        " WHEN cost_status = 'included' THEN 'included' WHEN stored_estimate_usd IS NOT NULL"
+        " AND cost_status IS NOT 'unknown' AND cost_source NOT IN ('none', '') THEN 'estimated' ELSE 'unknown' END"
+    )
+    arms = f"{_stored_rows(shape)} UNION ALL {_rest_rows(shape)}"
     return (
-        f"SELECT {', '.join(kept)}, {', '.join(f'{expression} AS {name}' for name, expression in figures.items())}"
-        " FROM ledger_usage_parts"
+        f"SELECT {', '.join(kept)}, {listed(figures)}"
+        f" FROM (SELECT *, {seconds('began')} AS started_at, {basis} AS basis FROM ({arms}))"
     )
 
 
-def _zero(estimated: str, status: str, source: str) -> str:
-    """What an amount of 0 means: a subscription, a measured zero (it has a real source), or unknown."""
-    return (
-        f"CASE WHEN {status} = 'included' THEN 'included' WHEN {estimated} IS NOT NULL AND"
-        f" coalesce({status}, '') <> 'unknown' AND coalesce({source}, 'none') NOT IN ('none', '')"
-        " THEN 'estimated' ELSE 'unknown' END AS zero"
-    )
-
-
-def _stored_rows(session: str) -> str:
+def _stored_rows(shape: Shape) -> str:
     """Usage rows as stored; where an actual cost of the session replaces estimates, with its share of it."""
     copied = (*KEY, *COUNTERS[1:], "cost_status", "cost_source", "first_seen", "last_seen")
     share = (
         "r.actual_cost_usd * CASE WHEN r.estimates > 0 THEN coalesce(u.estimated_cost_usd, 0) / r.estimates"
-        f" WHEN r.tokens > 0 THEN 1.0 * {total(TOKENS, 'u')} / r.tokens ELSE 1.0 / r.usage_rows END"
+        " WHEN r.tokens > 0 THEN 1.0 * u.tokens / r.tokens ELSE 1.0 / r.usage_rows END"
     )
     return (
-        f"SELECT u.session_id AS session_id, {session}, {', '.join(f'u.{name} AS {name}' for name in copied)},"
+        f"SELECT u.session_id, s.source, {column(shape, 'sessions', 'profile_name', 's')} AS profile_name,"
+        f" s.started_at AS began, {', '.join(f'u.{name}' for name in copied)},"
         " CASE WHEN s.id IS NULL THEN 'orphan' ELSE 'usage' END AS attribution, 0 AS legacy,"
         " u.estimated_cost_usd AS stored_estimate_usd, u.api_call_count AS calls,"
-        " CASE WHEN r.session_id IS NULL THEN u.estimated_cost_usd END AS estimated,"
-        f" CASE WHEN r.session_id IS NOT NULL THEN {share} WHEN {_OWN_ACTUAL} THEN u.actual_cost_usd END AS actual,"
-        f" {_zero('u.estimated_cost_usd', 'u.cost_status', 'u.cost_source')}"
+        f" CASE WHEN r.session_id IS NOT NULL THEN {share} WHEN u.has_actual THEN u.actual_cost_usd END AS actual,"
+        " u.tokens AS processed_tokens"
         " FROM ledger_usage_rows AS u LEFT JOIN main.sessions AS s ON s.id = u.session_id"
         " LEFT JOIN ledger_replaced_estimates AS r ON r.session_id = u.session_id AND u.task = ''"
-        f" AND NOT {_OWN_ACTUAL} WHERE u.problem IS NULL"
+        " AND NOT u.has_actual WHERE u.problem IS NULL"
     )
 
 
-def _rest_rows(shape: Shape, session: str, bound: Bound) -> str:
+def _rest_rows(shape: Shape) -> str:
     """Per session, what its row carries beyond its usage rows (rule 5); a negative rest is not added."""
-    stored = {name: column(shape, "sessions", name, "s") for name in (*KEY[:4], "cost_status", "cost_source")}
-    tokens = "(" + " + ".join(f"max(coalesce(r.{name}, 0), 0)" for name in TOKENS) + ")"
-    some_estimate = f"r.estimated_cost_usd > {ROUNDING} * r.own_estimated_cost_usd"
-    left = " OR ".join([*(f"r.{name} > 0" for name in COUNTERS[:5]), some_estimate])
-    # An actual cost without calls, tokens or estimates to go with it: see _replaced_estimates.
-    some_actual = f"(r.actual_cost_usd > {ROUNDING} * r.own_actual_cost_usd AND (r.free_rows = 0 OR {left}))"
-    estimated = f"CASE WHEN {some_estimate} THEN r.estimated_cost_usd WHEN r.own_estimated_cost_usd >= 0 THEN 0.0 END"
+    stored = {
+        name: column(shape, "sessions", name, "s")
+        for name in (*KEY[:4], "cost_status", "cost_source", "profile_name", "ended_at")
+    }
+    estimated = "CASE WHEN r.more_estimated THEN r.estimated_cost_usd WHEN r.own_estimated_cost_usd >= 0 THEN 0.0 END"
     actual = (
-        f"CASE WHEN {some_actual} THEN r.actual_cost_usd"
+        "CASE WHEN r.more_actual THEN r.actual_cost_usd"
         f" WHEN r.own_actual_cost_usd = 0 AND {stored['cost_status']} = 'actual' THEN 0.0 END"
     )
-    some = " OR ".join([*(f"r.{name} > 0" for name in COUNTERS), some_estimate, some_actual])
-    cost = (
-        f"max(CASE WHEN {some_estimate} THEN r.estimated_cost_usd ELSE 0 END,"
-        f" CASE WHEN {some_actual} THEN r.actual_cost_usd ELSE 0 END)"
-    )
-    last_message = newest_message("r.session_id")
-    ended = seconds(column(shape, "sessions", "ended_at", "s"))
-    listed = [f"coalesce({stored['model']}, 'unknown')"]
-    listed += [f"coalesce({stored[name]}, '')" for name in KEY[1:4]]
-    listed += ["''", *(f"max(r.{name}, 0)" for name in COUNTERS[1:]), stored["cost_status"], stored["cost_source"]]
-    listed += ["NULL", f"coalesce({last_message}, {ended})", "'session'", "r.usage_rows = 0", estimated]
-    listed += ["max(r.api_call_count, 0)", estimated, actual]
-    listed.append(_zero("r.own_estimated_cost_usd", stored["cost_status"], stored["cost_source"]))
+    some = " OR ".join([*(f"r.{name} > 0" for name in COUNTERS), "r.more_estimated", "r.more_actual"])
+    cells = ["r.session_id", "s.source", stored["profile_name"], "s.started_at"]
+    cells += [f"coalesce({stored['model']}, 'unknown')", *(f"coalesce({stored[name]}, '')" for name in KEY[1:4]), "''"]
+    cells += [*(f"max(r.{name}, 0)" for name in COUNTERS[1:]), stored["cost_status"], stored["cost_source"], "NULL"]
+    cells += [f"coalesce({newest_message('r.session_id')}, {seconds(stored['ended_at'])})", "'session'"]
+    cells += ["r.usage_rows = 0", estimated, "max(r.api_call_count, 0)", actual, "r.tokens"]
     return (
-        f"SELECT r.session_id, {session}, {', '.join(listed)}"
-        " FROM ledger_session_rest AS r JOIN main.sessions AS s ON s.id = r.session_id"
-        f" WHERE ({some}) AND NOT ({bound.exceeded(cost, tokens)})"
+        f"SELECT {', '.join(cells)} FROM ledger_session_rest AS r JOIN main.sessions AS s ON s.id = r.session_id"
+        f" WHERE ({some}) AND r.problem IS NULL"
     )

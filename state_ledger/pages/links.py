@@ -26,6 +26,11 @@ class Links:
         """The stock Datasette page of the database: tables, views, own SQL."""
         return f"{self.database}/-/tables"
 
+    @property
+    def card(self) -> str:
+        """The store's card on the index, with its figures: a piece of a page."""
+        return f"{self.database}/-/card"
+
     def cost(self, parameters: Mapping[str, str] | None = None) -> str:
         """The cost page."""
         return _with(f"{self.database}/-/cost", parameters)
