@@ -7,7 +7,8 @@ which engine answers is decided here and nowhere else.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -172,10 +173,17 @@ def ask_in_time(
     connection: Connection, name: str, parameters: Mapping[str, str] | None = None, *, settings: Settings
 ) -> Result:
     """As `ask`, with an end: raises OutOfTime after `settings.query_time_limit_ms`."""
+    with in_time(connection, name, settings):
+        return ask(connection, name, parameters, settings=settings)
+
+
+@contextmanager
+def in_time(connection: Connection, name: str, settings: Settings) -> Iterator[None]:
+    """Ends what is asked inside after `settings.query_time_limit_ms`, with OutOfTime under `name`."""
     deadline = time.perf_counter() + settings.query_time_limit_ms / 1000
     connection.set_progress_handler(lambda: int(time.perf_counter() > deadline), STEPS_BETWEEN_LOOKS)
     try:
-        return ask(connection, name, parameters, settings=settings)
+        yield
     except sqlite3.OperationalError as error:
         if "interrupted" in str(error):
             raise OutOfTime(name, settings.query_time_limit_ms) from error
