@@ -76,9 +76,14 @@ async def respond(
     store: str = "",
     section: str = "",
     status: int = 200,
+    permalink: str = "",
 ) -> Response:
-    """Renders one of our templates in the frame, under the strict content policy."""
+    """Renders one of our templates in the frame, under the strict content policy.
+
+    permalink: the address that shows the same again, with every parameter that has a default filled in.
+    """
     frame = await _frame(datasette, request, title=title, store=store, section=section)
+    frame["permalink"] = permalink
     body = await datasette.render_template(template, {**context, "page": frame}, request=request)
     return Response.html(
         body,
@@ -142,6 +147,7 @@ async def _frame(datasette: Datasette, request: Any, *, title: str, store: str, 
         "title": title,
         "index": urls.path("/"),
         "stylesheet": urls.path(assets.static_path("ledger.css")),
+        "script": urls.path(assets.static_path("ledger.js")),
         "icon": urls.path(assets.static_path("icon.svg")),
         "plain": urls.path("/-/datasette"),
         "version": state_ledger.__version__,

@@ -27,6 +27,30 @@ class Links:
         """The cost page."""
         return _with(f"{self.database}/-/cost", parameters)
 
+    def session(self, session_id: str, parameters: Mapping[str, str] | None = None) -> str:
+        """The transcript of a session."""
+        return self.transcript("session", session_id, parameters)
+
+    def conversation(self, session_id: str, parameters: Mapping[str, str] | None = None) -> str:
+        """The transcript of the conversation that a session belongs to."""
+        return self.transcript("conversation", session_id, parameters)
+
+    def work(self, session_id: str, parameters: Mapping[str, str] | None = None) -> str:
+        """The transcript of the piece of work that a session belongs to."""
+        return self.transcript("work", session_id, parameters)
+
+    def transcript(self, kind: str, session_id: str, parameters: Mapping[str, str] | None = None) -> str:
+        """The transcript of a `session`, `conversation` or `work`."""
+        return _with(f"{self.database}/-/{kind}/{tilde(session_id)}", parameters)
+
+    def message(self, session_id: str, message_id: int) -> str:
+        """A message in the transcript of its session, with what surrounds it."""
+        return message_link(self.database, session_id, message_id)
+
+    def row(self, table: str, key: object, *, form: str = "") -> str:
+        """One row on its stock Datasette page, or in another form: `json`."""
+        return f"{self.database}/{tilde(table)}/{tilde(str(key))}{f'.{form}' if form else ''}"
+
     def table(self, name: str, filters: Mapping[str, str]) -> str:
         """A table on its stock Datasette page, with Datasette's own filters."""
         return _with(f"{self.database}/{name}", filters)
@@ -40,6 +64,22 @@ class Links:
         shape = {"_shape": "objects"} if form == "json" else {}
         suffix = f".{form}" if form else ""
         return _with(f"{self.database}/{name}{suffix}", {**(parameters or {}), **shape})
+
+
+def message_link(database: str, session_id: str, message_id: int) -> str:
+    """Where a message is read: the transcript of its session opened at it. `database` is the store's path."""
+    return f"{database}/-/session/{tilde(session_id)}?message={message_id}#m{message_id}"
+
+
+def tilde(text: str) -> str:
+    """Text as one part of a path, the way Datasette writes names: `a/b.c` is `a~2Fb~2Ec`, a blank is `+`."""
+    return "".join(
+        chr(byte) if byte in _PLAIN else "+" if byte == 0x20 else f"~{byte:02X}"
+        for byte in text.encode("utf-8", "surrogatepass")
+    )
+
+
+_PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
 
 
 def _with(path: str, parameters: Mapping[str, str] | None) -> str:

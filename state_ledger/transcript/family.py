@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from state_ledger.lineage import Link, Place, arrange
@@ -108,8 +109,16 @@ class Family:
 
     def children(self, session_id: str) -> list[Node]:
         """The sessions that hang on one: its continuation first, the others as they began."""
-        found = [node for node in self.nodes.values() if node.parent == session_id]
-        return sorted(found, key=lambda node: (node.kind != "continuation", _start(node), node.session_id))
+        return self._by_parent.get(session_id, [])
+
+    @cached_property
+    def _by_parent(self) -> Mapping[str, list[Node]]:
+        found: dict[str, list[Node]] = {}
+        order = sorted(self.nodes.values(), key=lambda n: (n.kind != "continuation", _start(n), n.session_id))
+        for node in order:
+            if node.parent is not None:
+                found.setdefault(node.parent, []).append(node)
+        return found
 
 
 def read_family(connection: Connection, session_id: str) -> Family | None:
@@ -121,13 +130,13 @@ def read_family(connection: Connection, session_id: str) -> Family | None:
     places = {ids[place.row]: place for place in arrange(links.values())}
     work = ids[places[session_id].work]
     below = [row["session_id"] for row in records(connection, _DOWN, [work])]
-    cut = len(below) > MOST_SESSIONS
+    cut, listed = len(below) > MOST_SESSIONS, frozenset(below)
     # Whatever was cut, the session itself and all it hangs on are there.
     more, more_ids = _links(connection, [each for each in below if each not in links])
     links, ids = {**links, **more}, {**ids, **more_ids}
     placed = {ids[place.row]: place for place in arrange(links.values())}
     root = placed[work]
-    kept = {name: place for name, place in placed.items() if place.work == root.work or name in below}
+    kept = {name: place for name, place in placed.items() if place.work == root.work or name in listed}
     if root.link is not None:
         kept[ids[root.link]] = placed[ids[root.link]]
     return Family(session_id, _nodes(connection, kept, ids, links), cut)
