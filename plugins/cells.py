@@ -19,6 +19,7 @@ from markupsafe import Markup
 
 from state_ledger import content
 from state_ledger.markdown import CACHE, too_costly
+from state_ledger.pages.links import Links
 from state_ledger.plugins.address import App, Scope, path_of
 from state_ledger.plugins.stores import registry
 
@@ -41,6 +42,12 @@ MOMENTS = frozenset(
     }
 )  # fmt: skip
 """Columns that hold epoch seconds, or milliseconds in stores that mixed them up."""
+
+TRANSCRIPTS = {
+    "session_id": "session", "link_session_id": "session", "tip_session_id": "session", "parent_session_id": "session",
+    "conversation_id": "conversation", "work_id": "work",
+}  # fmt: skip
+"""Columns of questions and of the ledger's views that name a session, and the page that reads it."""
 
 EARLIEST, LATEST = 946_684_800, 4_102_444_800
 """The years 2000 to 2099 in epoch seconds: what is outside is not a moment of an agent's life."""
@@ -67,12 +74,22 @@ def render_cell(
             return None
         return moment(value, registry(datasette).settings.zone_name)
     # A blob is text that something stored as bytes: Datasette would offer it as a file to download.
-    if (kind is not str and kind is not bytes) or not value or table is None:
+    if (kind is not str and kind is not bytes) or not value:
         return None
     held = registry(datasette)
+    if table is None or table.startswith("ledger_"):
+        return _transcript(datasette, database, column, value)
     if database not in held.stores or column not in held.settings.markdown_columns.get(table, ()):
         return None
     return _message(datasette, held.settings, database, table, row, value)
+
+
+def _transcript(datasette: Datasette, database: str, column: str, value: str | bytes) -> Markup | None:
+    """An id in the answer to a question as a link to what it names."""
+    if column not in TRANSCRIPTS or type(value) is not str or database not in registry(datasette).stores:
+        return None
+    href = Links(str(datasette.urls.database(database))).transcript(TRANSCRIPTS[column], value)
+    return Markup('<a href="{}">{}</a>').format(href, value)
 
 
 def moment(value: float, zone: str) -> Markup | None:

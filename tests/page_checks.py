@@ -49,7 +49,9 @@ def check(html: str) -> Page:
     """Well-formed, accessible, nothing inline, nothing from elsewhere."""
     page = Page(html)
     for tag, attributes in page.tags:
-        assert tag not in ("script", "style", "iframe", "object", "img"), tag
+        assert tag not in ("style", "iframe", "object", "img"), tag
+        if tag == "script":  # the one of the frame, in a file of its own
+            assert re.fullmatch(r"(/[\w~+-]+)*/-/state-ledger/static/[0-9a-f]+/ledger\.js", attributes["src"])
         assert "style" not in attributes and not any(name.startswith("on") for name in attributes), attributes
         for name in ("href", "src", "action"):
             assert not re.match(r"(?i)\s*(javascript|data|https?|//)", attributes.get(name, "")), attributes
@@ -63,6 +65,8 @@ def check(html: str) -> Page:
     levels = [int(tag[1]) for tag, _ in page.tags if re.fullmatch("h[1-6]", tag)]
     assert all(after <= before + 1 for before, after in zip([0, *levels], levels, strict=False)), levels
     assert page.hrefs()[0] == "#content", "the skip link comes first"
+    assert len(page.all("script")) == 1
+    assert re.search(r"<script[^<>]*></script>", html), "nothing inline"
     assert len(page.all("table")) == len(page.all("caption"))
     assert all(th.get("scope") in ("col", "row") for th in page.all("th"))
     return page

@@ -119,7 +119,7 @@ def duration(began: float | None, ended: float | None) -> str:
     if began is None or ended is None or ended < began:
         return figures.NO_DATA
     left = round(ended - began)
-    parts = []
+    parts: list[str] = []
     for size, unit in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s")):
         if left >= size or (unit == "s" and not parts):
             parts.append(f"{left // size} {unit}")

@@ -144,11 +144,12 @@ class MessagesHtml:
         kinds = [message.role if message.role in ROLES else "other", message.state.replace(" ", "-")]
         if message.id == self.transcript.target:
             kinds.append("target")
+        role = escape(ROLES.get(message.role, message.role)) + self._tool(message)
         return (
             f'<article class="message {" ".join(kinds)}" id="m{message.id}">'
             f'<div class="margin">{self._margin(message)}</div><div class="said">'
-            f'<h4 class="role">{escape(ROLES.get(message.role, message.role))}{self._tool(message)}</h4>'
-            f"{self._marks(message)}{self._reasoning(message)}{self._body(message)}{self._problem(message)}"
+            f'<div class="who"><h4 class="role">{role}</h4>'
+            f"{self._marks(message)}</div>{self._reasoning(message)}{self._body(message)}{self._problem(message)}"
             f"{self._calls(message, answers)}{''.join(map(self._fold, called))}{self._sent(message)}"
             "</div></article>"
         )
@@ -184,9 +185,10 @@ class MessagesHtml:
             f'<time datetime="{utc:%Y-%m-%dT%H:%M:%S}Z" title="{local:%Y-%m-%d %H:%M:%S %z}">{local:%H:%M:%S}</time>'
         )
 
-    def _marks(self, message: Message) -> str:
+    def _marks(self, message: Message, *, whose: bool = True) -> str:
+        """What is special about a message; `whose`: also what a result shares with its call."""
         said = []
-        if message.state == "compacted":
+        if message.state == "compacted" and whose:
             said.append(("compacted", "Summarised away: kept in the record, no longer sent to the model"))
         if message.state == "taken back":
             said.append(("taken back", "Taken back by the user"))
@@ -267,7 +269,7 @@ class MessagesHtml:
             body = "".join(self._part(message, kind, text) for kind, text in message.parts)
         return (
             f'<div class="result{kind} {message.state.replace(" ", "-")}" id="m{message.id}">{body}'
-            f"{self._marks(message)}{note}{self._sent(message)}</div>"
+            f"{self._marks(message, whose=False)}{note}{self._sent(message)}</div>"
         )
 
     # What was sent -------------------------------------------------------------------------------

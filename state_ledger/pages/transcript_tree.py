@@ -20,7 +20,7 @@ MOST_ROWS = 120
 ROW, LANE, LEFT = 46, 14, 10
 """Height of a row, width of a lane, distance of the first lane, in pixels. The stylesheet knows ROW."""
 
-LEAST, WIDEST = 3.0, 6.5
+LEAST, WIDEST = 4.0, 7.0
 """Radius of the dot of a session that cost nothing, and of the dearest one."""
 
 KINDS = {

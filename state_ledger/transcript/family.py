@@ -51,7 +51,10 @@ _FACTS = (
     " WHERE session_id {among}"
 )
 
-_USAGE = "SELECT * FROM ledger_usage WHERE session_id {among}"
+_USAGE = (
+    "SELECT *, cache_read_tokens * 1.0 / nullif(prompt_tokens, 0) AS cache_read_ratio FROM ledger_usage"
+    " WHERE session_id {among}"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +63,8 @@ class Node:
 
     parent: the session it hangs on, None where there is none in the store or where a loop was cut.
     conversation, work: ids of the first session of each. facts: its row of `ledger_session_facts`.
-    usage: its rows of `ledger_usage`.
+    usage: its rows of `ledger_usage`,
+    each with its cache-read ratio.
     """
 
     session_id: str
