@@ -45,6 +45,9 @@ CACHE_BYTES = 16_000_000
 
 _LINK_TARGET = re.compile(r"(?:https?://|mailto:)[^\s]", re.IGNORECASE)
 _LANGUAGE = re.compile(r"language-([A-Za-z0-9][\w+#.-]{0,29})", re.ASCII)
+_LONG = re.compile(r"[^\s<>]{1000}")
+_TAG = re.compile(r"(<[^<>]*>)")
+_UNBROKEN = re.compile(r"[^\s<>&;]{200}(?=[^\s<>&;])")
 _HEADING = re.compile(r"<(/?)h([1-6])>")
 
 
@@ -75,6 +78,14 @@ def plain(text: str) -> str:
 def lowered(html: str, levels: int) -> str:
     """Rendered HTML whose headings are some levels lower, as parts of a page that has headings of its own."""
     return _HEADING.sub(lambda found: f"<{found[1]}h{min(6, int(found[2]) + levels)}>", html)
+
+
+def softened(html: str) -> str:
+    """Rendered HTML whose endless words may be broken: laying out one of 20,000 letters takes seconds."""
+    if _LONG.search(html) is None:
+        return html
+    parts = _TAG.split(html)
+    return "".join(part if at % 2 else _UNBROKEN.sub(r"\g<0><wbr>", part) for at, part in enumerate(parts))
 
 
 class Cache:

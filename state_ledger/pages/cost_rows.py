@@ -59,7 +59,7 @@ def total_cells(group: Group, sums: Sums, *, cut: bool) -> list[Cell]:
 def row_label(group: Group, row: Record) -> str:
     """The name of a row as a reader knows it: a title where there is one, else the id."""
     named = row.get("title") if group.key in ("conversation", "work") else None
-    return str(named or row.get(group.column) or f"no {group.label.lower()}")
+    return figures.cut(str(named or row.get(group.column) or f"no {group.label.lower()}"))
 
 
 def row_link(group: Group, row: Record, at: Links, same: Mapping[str, str]) -> str:

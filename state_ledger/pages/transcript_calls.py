@@ -9,6 +9,7 @@ from functools import lru_cache
 from html import escape
 from typing import Any
 
+from state_ledger.pages import figures
 from state_ledger.transcript import Message
 
 MOST = 20_000
@@ -55,7 +56,7 @@ def _call(given: dict[str, Any]) -> Call:
 
 def call_html(call: Call) -> str:
     """A call: its name and a glimpse of its arguments, which unfold as indented JSON."""
-    name = f'<span class="kind">Call</span> <code class="tool">{escape(call.name)}</code>'
+    name = f'<span class="kind">Call</span> <code class="tool">{escape(figures.cut(call.name))}</code>'
     if call.arguments.strip() in ("", "{}"):
         return f'<p class="call">{name} <span class="glimpse">without arguments</span></p>'
     return (

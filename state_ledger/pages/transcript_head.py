@@ -111,7 +111,7 @@ def facts(transcript: Transcript) -> list[tuple[str, str]]:
         ("Folder", first["cwd"]),
         ("Branch", first["git_branch"]),
     ]
-    return [(label, str(value)) for label, value in listed if value]
+    return [(label, figures.cut(str(value))) for label, value in listed if value]
 
 
 def duration(began: float | None, ended: float | None) -> str:

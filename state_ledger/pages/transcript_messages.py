@@ -125,7 +125,7 @@ class MessagesHtml:
         link = f'<a href="{escape(self.at.session(node.session_id))}">{escape(node.title)}</a>'
         if parent is None:
             return f"The conversation begins: {link}"
-        end = f" ({escape(str(parent.facts['end_reason']))})" if parent.facts["end_reason"] else ""
+        end = f" ({escape(figures.cut(str(parent.facts['end_reason']), 100))})" if parent.facts["end_reason"] else ""
         before = f'<a href="{escape(self.at.session(parent.session_id, {"page": "last"}))}">{escape(parent.title)}</a>'
         if node.kind == "continuation":
             return f"Segment {node.segment}: {link} goes on from {before}{end}"
@@ -144,7 +144,7 @@ class MessagesHtml:
         kinds = [message.role if message.role in ROLES else "other", message.state.replace(" ", "-")]
         if message.id == self.transcript.target:
             kinds.append("target")
-        role = escape(ROLES.get(message.role, message.role)) + self._tool(message)
+        role = escape(figures.cut(ROLES.get(message.role, message.role), 100)) + self._tool(message)
         return (
             f'<article class="message {" ".join(kinds)}" id="m{message.id}">'
             f'<div class="margin">{self._margin(message)}</div><div class="said">'
@@ -156,7 +156,7 @@ class MessagesHtml:
 
     def _tool(self, message: Message) -> str:
         name = message.tool_name
-        return f' <code>{escape(name)}</code>' if message.role == "tool" and name else ""
+        return f' <code>{escape(figures.cut(name))}</code>' if message.role == "tool" and name else ""
 
     def _margin(self, message: Message) -> str:
         """Time, tokens and model; the time is the link to the message."""
@@ -172,7 +172,7 @@ class MessagesHtml:
             )
         node = self.nodes.get(message.session_id)
         if message.role == "assistant" and node is not None and node.facts["model"]:
-            model = escape(str(node.facts["model"]))
+            model = escape(figures.cut(str(node.facts["model"])))
             lines.append(f'<span class="model" title="Model of the session: {model}">{model}</span>')
         return "".join(lines)
 
@@ -198,7 +198,7 @@ class MessagesHtml:
             said.append((message.display_kind.replace("_", " "), "How the program shows the message"))
         if message.finish_reason not in USUAL_ENDS:
             said.append((f"stopped: {message.finish_reason}", "Why the model stopped, as the provider says"))
-        chips = "".join(f'<li title="{escape(title)}">{escape(text)}</li>' for text, title in said)
+        chips = "".join(f'<li title="{escape(title)}">{escape(figures.cut(text, 100))}</li>' for text, title in said)
         return f'<ul class="marks">{chips}</ul>' if chips else ""
 
     def _reasoning(self, message: Message) -> str:
@@ -227,12 +227,11 @@ class MessagesHtml:
             shown = text.shown
             body = laid_out(shown) if message.role == "tool" else self._markdown(shown)
             return f'<div class="part">{body}{self._cut(message, text)}</div>'
-        return (
-            f'<p class="part placeholder"><span class="kind">{escape(kind)}</span> {escape(text.shown[:300])}</p>'
-        )
+        kind = f'<span class="kind">{escape(figures.cut(kind, 60))}</span>'
+        return f'<p class="part placeholder">{kind} {escape(figures.cut(text.shown))}</p>'
 
     def _markdown(self, text: str) -> str:
-        return f'<div class="ledger-markdown">{markdown.lowered(self.render(text), 4)}</div>'
+        return f'<div class="ledger-markdown">{markdown.softened(markdown.lowered(self.render(text), 4))}</div>'
 
     def _cut(self, message: Message, text: Text, most: int | None = None) -> str:
         shown = len(text.shown) if most is None else min(most, len(text.shown))
@@ -296,9 +295,8 @@ class MessagesHtml:
         chain = self.transcript.scope.family.segments(node.conversation) or [node]
         sums = Sums.of(row for each in chain for row in each.usage)
         count = sum(each.facts["messages"] or 0 for each in chain)
-        facts = " · ".join(
-            filter(None, (str(node.facts["model"] or ""), figures.plural(count, "message"), sums.cost_text))
-        )
+        model = figures.cut(str(node.facts["model"] or ""))
+        facts = " · ".join(filter(None, (model, figures.plural(count, "message"), sums.cost_text)))
         link = escape(self.at.session(node.session_id))
         name = f'<span class="kind">Delegate</span> <b>{escape(node.title)}</b>'
         head = f'{name} <span class="sub">{escape(facts)}</span>'

@@ -18,6 +18,9 @@ from state_ledger.transcript.rows import among, records
 MOST_SESSIONS = 1000
 """How many sessions of one family are read; `Family.cut` says when there are more."""
 
+MOST_TITLE = 200
+"""Characters of a title that are shown."""
+
 _UP = """
 WITH RECURSIVE up(session_id) AS (
   SELECT ?
@@ -80,8 +83,9 @@ class Node:
 
     @property
     def title(self) -> str:
-        """The title, else the id."""
-        return str(self.facts.get("title") or self.session_id)
+        """The title, else the id; cut where no reader would read on."""
+        named = str(self.facts.get("title") or self.session_id)
+        return named if len(named) <= MOST_TITLE else f"{named[:MOST_TITLE]}…"
 
 
 @dataclass(frozen=True, eq=False)

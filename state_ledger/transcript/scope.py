@@ -43,14 +43,13 @@ class Scope:
 
     @property
     def tip(self) -> Node:
-        """The last session of the chain, whose title is that of the whole."""
+        """The last session of the chain."""
         return self.chain[-1]
 
     @property
     def title(self) -> str:
         """The last title that the chain was given, else the id of its first session."""
-        titles = [str(node.facts["title"]) for node in self.chain if node.facts["title"]]
-        return titles[-1] if titles else self.id
+        return next((node.title for node in reversed(self.chain) if node.facts["title"]), self.chain[0].title)
 
 
 def read_scope(connection: Connection, kind: str, session_id: str) -> Scope:
