@@ -75,9 +75,19 @@ def plain(text: str) -> str:
     return f'<pre class="ledger-plain">{escape(text)}</pre>'
 
 
-def lowered(html: str, levels: int) -> str:
-    """Rendered HTML whose headings are some levels lower, as parts of a page that has headings of its own."""
-    return _HEADING.sub(lambda found: f"<{found[1]}h{min(6, int(found[2]) + levels)}>", html)
+def lowered(html: str, under: int) -> str:
+    """Rendered HTML as part of a page, under a heading of a level: its headings are one and two levels lower.
+
+    The first is one lower, whatever it was, so that no level of the page is left out.
+    """
+    first: list[int] = []
+
+    def level(found: re.Match[str]) -> str:
+        was = int(found[2])
+        first.append(was)
+        return f"<{found[1]}h{min(6, under + (1 if was <= first[0] else 2))}>"
+
+    return _HEADING.sub(level, html)
 
 
 def softened(html: str) -> str:
@@ -166,9 +176,11 @@ def _size(html: str | None) -> int:
 
 
 class _Tame(Filter):  # type: ignore[misc]
-    """An image becomes its description; a link tells its target nothing; code says its language."""
+    """An image becomes its description; a link that may lead nowhere is no link, another tells its target
+    nothing; code says its language."""
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
+        links: list[bool] = []
         for token in Filter.__iter__(self):
             name, data = token.get("name"), token.get("data")
             if name == "img":
@@ -181,8 +193,13 @@ class _Tame(Filter):  # type: ignore[misc]
                     yield {"type": "StartTag", "name": "small", "namespace": None, "data": {}}
                     yield {"type": "Characters", "data": language[1]}
                     yield {"type": "EndTag", "name": "small", "namespace": None, "data": {}}
-            if name == "a" and token["type"] == "StartTag" and (None, "href") in data:
+            if name == "a" and token["type"] == "StartTag":
+                links.append((None, "href") in data)
+                if not links[-1]:
+                    continue
                 data[(None, "rel")] = "nofollow noopener noreferrer"
+            if name == "a" and token["type"] == "EndTag" and links and not links.pop():
+                continue
             yield token
 
 

@@ -20,11 +20,10 @@ def difference(shown: str, sent: str) -> str:
     Word by word where that is quick, else line by line, else as a whole. Long stretches that are the
     same are left out in the middle.
     """
-    start = _common(shown, sent)
-    rest_shown, rest_sent = shown[start:], sent[start:]
-    end = _common(rest_shown[::-1], rest_sent[::-1])
-    middle_shown = rest_shown[: len(rest_shown) - end]
-    middle_sent = rest_sent[: len(rest_sent) - end]
+    start = _whole_words(shown, _common(shown, sent))
+    backwards = shown[start:][::-1]
+    end = _whole_words(backwards, _common(backwards, sent[start:][::-1]))
+    middle_shown, middle_sent = shown[start : len(shown) - end], sent[start : len(sent) - end]
     pieces = [("same", shown[:start]), *_middle(middle_shown, middle_sent), ("same", shown[len(shown) - end :])]
     body = "".join(_html(kind, text) for kind, text in pieces if text)
     return f'<pre class="difference">{body}</pre>'
@@ -37,6 +36,15 @@ def _common(one: str, other: str) -> int:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if one[:middle] == other[:middle] else (low, middle - 1)
     return low
+
+
+def _whole_words(text: str, length: int) -> int:
+    """A length that ends within a word, shortened to where the word begins; long ones stay cut."""
+    least = max(0, length - 40)
+    at = length
+    while at > least and text[at - 1].isalnum():
+        at -= 1
+    return at if at > least or at == 0 else length
 
 
 def _middle(shown: str, sent: str) -> list[tuple[str, str]]:

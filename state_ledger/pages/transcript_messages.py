@@ -118,7 +118,7 @@ class MessagesHtml:
             said = "The session begins"
         else:
             said = self._said(node) if begins else f"Segment {node.segment}, continued"
-        return f'<h3 class="joint" id="s-{node.segment}"><span>{said}</span></h3>'
+        return f'<h3 class="joint"><span>{said}</span></h3>'
 
     def _said(self, node: Node) -> str:
         parent = self.nodes.get(node.parent) if node.parent else None
