@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from state_ledger.settings import Settings
 
 MARKDOWN_S = 2.5
-"""Seconds of Markdown on one page; after that, messages are shown as they are."""
+"""Seconds of processor time for Markdown on one page; after that, messages are shown as they are."""
 
 BASIS = f"Basis: {provenance.MONEY}; all usage of these sessions, so no day rule applies."
 

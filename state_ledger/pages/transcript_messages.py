@@ -6,7 +6,8 @@ Built as strings: a page of 500 messages has some ten thousand elements.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import datetime, timezone
+from datetime import date, datetime, timezone
+from functools import lru_cache
 from html import escape
 from zoneinfo import ZoneInfo
 
@@ -25,6 +26,11 @@ ROLES = {"user": "User", "assistant": "Assistant", "tool": "Tool", "system": "Sy
 
 USUAL_ENDS = (None, "stop", "end_turn", "tool_calls", "tool_use")
 """Reasons to stop that go without saying."""
+
+
+@lru_cache(maxsize=256)
+def _spelled(day: date) -> str:
+    return f"{day:%A}, {day.day} {day:%B} {day.year}"
 
 
 class MessagesHtml:
@@ -136,7 +142,7 @@ class MessagesHtml:
         if timestamp is None:
             return "no time recorded"
         local = datetime.fromtimestamp(timestamp, tz=timezone.utc).astimezone(self.zone)
-        return f"{local:%A}, {local.day} {local:%B} {local.year}"
+        return _spelled(local.date())
 
     # One message ---------------------------------------------------------------------------------
 
@@ -181,9 +187,8 @@ class MessagesHtml:
             return "no time"
         utc = datetime.fromtimestamp(timestamp, tz=timezone.utc)
         local = utc.astimezone(self.zone)
-        return (
-            f'<time datetime="{utc:%Y-%m-%dT%H:%M:%S}Z" title="{local:%Y-%m-%d %H:%M:%S %z}">{local:%H:%M:%S}</time>'
-        )
+        exact = local.isoformat(" ", "seconds")
+        return f'<time datetime="{utc.isoformat(timespec="seconds")}" title="{exact}">{exact[11:19]}</time>'
 
     def _marks(self, message: Message, *, whose: bool = True) -> str:
         """What is special about a message; `whose`: also what a result shares with its call."""

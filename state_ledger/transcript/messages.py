@@ -34,6 +34,20 @@ _KEYS = {
     -1: "SELECT id FROM ledger_message_rows WHERE session_id = ? AND id < ? ORDER BY id DESC LIMIT ?",
 }
 
+_ENDS = {
+    1: "SELECT min(id) - 1 AS id FROM ledger_message_rows WHERE session_id = ?",
+    -1: "SELECT max(id) + 1 AS id FROM ledger_message_rows WHERE session_id = ?",
+}
+
+# The plus sign keeps SQLite from the index, whose entries are in the order of time.
+_NEAR = {
+    1: "SELECT id FROM ledger_message_rows WHERE id > ? AND id <= ? AND +session_id = ? ORDER BY id LIMIT ?",
+    -1: "SELECT id FROM ledger_message_rows WHERE id < ? AND id >= ? AND +session_id = ? ORDER BY id DESC LIMIT ?",
+}
+
+_REACH = 8
+"""How many rows are looked at for each key that is wanted, before all keys of the session are."""
+
 _COLUMNS = (
     "id, session_id, timestamp, role, tool_name, tool_call_id, tool_calls, finish_reason, reasoning, token_count,"
     " observed, display_kind, state, text, shown_parts, problem, sent_verbatim"
@@ -166,7 +180,7 @@ def walk(
     """
     size = max(expected, 1)
     while 0 <= at < len(chain):
-        keys = [row["id"] for row in records(connection, _KEYS[step], [chain[at], key, size])]
+        keys = _keys(connection, chain[at], key, step, size)
         for start in range(0, len(keys), _CHUNK):
             rows = {row["id"]: row for row in among(connection, _ROWS, keys[start : start + _CHUNK])}
             for each in keys[start : start + _CHUNK]:
@@ -179,6 +193,25 @@ def walk(
         else:
             at += step
             key = 0 if step > 0 else LAST_KEY
+
+
+def _keys(connection: Connection, session_id: str, key: int, step: int, size: int) -> list[int]:
+    """The ids of a session next to a key, nearest first, `size` of them or all there are.
+
+    Messages of one session mostly stand close to each other in the table; where they do not, the keys of
+    the whole session are sorted, without looking at the messages.
+    """
+    if key in (0, LAST_KEY):
+        end = next(records(connection, _ENDS[step], [session_id]))["id"]
+        if end is None:
+            return []
+        key = end
+    reach = min(max(key + step * _REACH * size, -LAST_KEY), LAST_KEY)
+    near = [key, reach, session_id, size]
+    keys = [row["id"] for row in records(connection, _NEAR[step], near)]
+    if len(keys) < size:
+        keys = [row["id"] for row in records(connection, _KEYS[step], [session_id, key, size])]
+    return keys
 
 
 def _take(walked: Iterator[Message], size: int) -> tuple[list[Message], Place | None]:
