@@ -10,12 +10,12 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks import canned_json, memory, pages, start, store, transcript, views
+from benchmarks import canned_json, companion, memory, pages, start, store, transcript, views
 from benchmarks.application import serving
 from benchmarks.figure import Figure, table
 from state_ledger.sqlite import sqlite3
 
-PARTS = ("views", "start", "json", "pages", "transcript", "memory")
+PARTS = ("views", "start", "json", "pages", "transcript", "memory", "companion")
 
 
 def main() -> int:
@@ -38,6 +38,8 @@ def main() -> int:
         figures += asyncio.run(transcript.measure(given.turns))
     if "memory" in given.only:
         figures += memory.measure(path)
+    if "companion" in given.only:
+        figures += companion.measure(path)
     print(table(figures))
     if given.json:
         record = {"with": made_with, "figures": [figure.record() for figure in figures]}

@@ -15,6 +15,7 @@ from state_ledger.connection import guard, read_only_uri
 from state_ledger.errors import StateLedgerError, StoreAccessError
 from state_ledger.plugins import settings_file
 from state_ledger.plugins.store_database import StoreConnection, StoreDatabase, StoreIsOnlyRead, StoreRefused
+from state_ledger.search import functions
 from state_ledger.shape import Shape
 from state_ledger.sqlite import Connection, sqlite3
 from state_ledger.stores import Store, name_stores, profile_of
@@ -159,6 +160,7 @@ def open_the_books(conn: Connection, database: str, datasette: Datasette) -> Non
         return  # nothing that SQLite can read as a store: Datasette says what is wrong with it
     if not shape.is_store:
         return
+    functions.install(conn)
     guard(conn)
     if state is not None and isinstance(served, StoreDatabase):
         state.shape = shape

@@ -17,6 +17,7 @@ from pathlib import Path
 import click
 
 from state_ledger import __version__, access
+from state_ledger.companion.command import index
 from state_ledger.errors import StoreAccessError
 from state_ledger.migrate.command import migrate
 from state_ledger.stores import cache_folder, find_stores
@@ -65,7 +66,10 @@ def main() -> None:
 @click.option("-p", "--port", type=click.IntRange(0, 65535), help="Port; by default 8001 or a free one.")
 @click.option("--no-browser", is_flag=True, help="Do not open a browser.")
 @click.option("--snapshot", "snapshots", is_flag=True, help="Show private copies, taken now.")
-def serve(arguments: tuple[str, ...], host: str, port: int | None, no_browser: bool, snapshots: bool) -> None:
+@click.option("--companion", is_flag=True, help="Keep a search index of each store in your cache folder.")
+def serve(
+    arguments: tuple[str, ...], host: str, port: int | None, no_browser: bool, snapshots: bool, companion: bool
+) -> None:
     """Shows stores in the browser, without changing a byte of them.
 
     Without a PATH: the stores of this user ($HERMES_HOME or ~/.hermes, with its profiles), or a
@@ -84,7 +88,8 @@ def serve(arguments: tuple[str, ...], host: str, port: int | None, no_browser: b
     command = [sys.executable, "-m", "datasette", "serve", *map(str, served)]
     command += ["--host", host, "--port", str(port), *given.options]
     # The plugin takes the snapshots, in the process that shows and removes them.
-    _become(command, {**os.environ, **({"STATE_LEDGER_SNAPSHOT": "1"} if snapshots else {})})
+    chosen = {"STATE_LEDGER_SNAPSHOT": snapshots, "STATE_LEDGER_COMPANION": companion}
+    _become(command, {**os.environ, **{name: "1" for name, wanted in chosen.items() if wanted}})
 
 
 @main.command()
@@ -111,6 +116,7 @@ def demo(path: Path, seed: int, sessions: int, days: int, messages_per_session: 
 
 
 main.add_command(migrate)
+main.add_command(index)
 
 
 def split_arguments(arguments: Sequence[str]) -> Arguments:

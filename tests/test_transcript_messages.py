@@ -295,6 +295,15 @@ def test_the_share_sent_verbatim_and_the_first_that_diverges(opened: Any) -> Non
     assert sent.read_both(connection, 1) is None
 
 
+def test_a_store_that_does_not_record_what_was_sent_claims_nothing(opened: Any) -> None:
+    connection = opened(
+        sessions=[books.session("s")], messages=[said("s", 1)], without=[("messages", "api_content")]
+    )  # fmt: skip
+    told = sent.read_sent(connection, ["s"])
+    assert (told.messages, told.verbatim, told.share, told.first) == (1, None, None, None)
+    assert messages.first_page(connection, ["s"], 1).messages[0].sent_verbatim
+
+
 def test_content_is_decoded_into_parts_with_images_as_placeholders(opened: Any) -> None:
     """Case 16."""
     parts = [

@@ -33,6 +33,7 @@ def views(shape: Shape) -> list[tuple[str, str]]:
     kept = ("role", "tool_name", "tool_call_id", "tool_calls", "finish_reason", "token_count", "observed",
             "display_kind")  # fmt: skip
     first = f"NOT EXISTS (SELECT 1 {copies} AND o.id < m.id)"
+    verbatim = "m.api_content IS NULL" if shape.has("messages", "api_content") else "NULL"
     columns = [
         "m.id AS id",
         "m.session_id AS session_id",
@@ -45,7 +46,8 @@ def views(shape: Shape) -> list[tuple[str, str]]:
         "message_parts(CAST(m.content AS BLOB)) AS parts",
         "message_shown_parts(CAST(m.content AS BLOB)) AS shown_parts",
         "message_problem(CAST(m.content AS BLOB)) AS problem",
-        f"{stored('api_content')} IS NULL AS sent_verbatim",
+        # Where the column is missing, nobody wrote down what was sent.
+        f"{verbatim} AS sent_verbatim",
         f"{stored('api_content')} AS api_content",
     ]
     return [

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlencode
+
+_SEARCH_FORMS = {"": "search", "json": "search.json", "count": "search-count.json"}
 
 
 @dataclass(frozen=True)
@@ -45,11 +48,18 @@ class Links:
 
     def message(self, session_id: str, message_id: int) -> str:
         """A message in the transcript of its session, with what surrounds it."""
-        return message_link(self.database, session_id, message_id)
+        return f"{self.session(session_id)}?message={message_id}#m{message_id}"
 
     def row(self, table: str, key: object, *, form: str = "") -> str:
         """One row on its stock Datasette page, or in another form: `json`."""
         return f"{self.database}/{tilde(table)}/{tilde(str(key))}{f'.{form}' if form else ''}"
+
+    def search(self, parameters: Mapping[str, Any] | None = None, *, form: str = "") -> str:
+        """The search page; `form` is empty for the page, `json` for what is on it, `count` for how many there are.
+
+        A parameter may have several values.
+        """
+        return _with(f"{self.database}/-/{_SEARCH_FORMS[form]}", parameters)
 
     def table(self, name: str, filters: Mapping[str, str]) -> str:
         """A table on its stock Datasette page, with Datasette's own filters."""
@@ -66,9 +76,14 @@ class Links:
         return _with(f"{self.database}/{name}{suffix}", {**(parameters or {}), **shape})
 
 
-def message_link(database: str, session_id: str, message_id: int) -> str:
-    """Where a message is read: the transcript of its session opened at it. `database` is the store's path."""
-    return f"{database}/-/session/{tilde(session_id)}?message={message_id}#m{message_id}"
+def message_link(links: Links, message_id: int, session_id: str) -> str:
+    """Where a message is read: the transcript of its session opened at it."""
+    return links.message(session_id, message_id)
+
+
+def session_link(links: Links, session_id: str) -> str:
+    """Where a session is read: its transcript."""
+    return links.session(session_id)
 
 
 def tilde(text: str) -> str:
@@ -82,6 +97,6 @@ def tilde(text: str) -> str:
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
 
 
-def _with(path: str, parameters: Mapping[str, str] | None) -> str:
-    kept = {name: value for name, value in (parameters or {}).items() if value not in ("", None)}
-    return f"{path}?{urlencode(kept)}" if kept else path
+def _with(path: str, parameters: Mapping[str, Any] | None) -> str:
+    kept = {name: value for name, value in (parameters or {}).items() if value not in ("", None, (), [])}
+    return f"{path}?{urlencode(kept, doseq=True)}" if kept else path

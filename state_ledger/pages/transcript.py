@@ -94,7 +94,7 @@ def read_transcript(ask: Ask, wanted: Wanted) -> Transcript:
     """Reads a page. Raises UnknownSession, OutOfTime and Unanswered."""
     name = f"transcript of a {wanted.kind}"
     try:
-        with in_time(ask.connection, name, ask.settings):
+        with in_time(ask.connection, name, ask.settings.query_time_limit_ms):
             return _Reading(ask.connection, wanted).read()
     except sqlite3.DatabaseError as error:
         raise Unanswered(name, error) from error

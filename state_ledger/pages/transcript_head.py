@@ -136,7 +136,8 @@ def sent_line(transcript: Transcript, at: Links) -> dict[str, Any]:
         count = address(wanted, transcript.scope, at, verbatim=1)
         return {"said": "", "count": count, "first": None}
     if sent.share is None:
-        return {"said": "no message", "count": "", "first": None}
+        said = "no message" if sent.verbatim is not None else "not recorded in this store"
+        return {"said": said, "count": "", "first": None}
     said = f"{figures.count(sent.verbatim)} of {figures.plural(sent.messages, 'message')} ({figures.ratio(sent.share)})"
     first = None
     if sent.first is not None:

@@ -266,7 +266,7 @@ def _message(row: dict[str, Any]) -> Message:
         observed=bool(row["observed"]),
         state=row["state"],
         problem=row["problem"],
-        sent_verbatim=bool(row["sent_verbatim"]),
+        sent_verbatim=row["sent_verbatim"] != 0,
         **optional,
     )
 

@@ -24,18 +24,19 @@ _TOLD = (
 class Sent:
     """How much of a chain of sessions was sent as it is shown.
 
-    messages: logical messages, those taken back not counted. first: session and id of the first message
+    messages: logical messages, those taken back not counted. verbatim: None where the store does not record
+    what was sent. first: session and id of the first message
     that was sent otherwise, None where none was.
     """
 
     messages: int
-    verbatim: int
+    verbatim: int | None
     first: tuple[str, int] | None
 
     @property
     def share(self) -> float | None:
-        """Between 0 and 1; None without messages."""
-        return self.verbatim / self.messages if self.messages else None
+        """Between 0 and 1; None without messages and where it was not recorded."""
+        return self.verbatim / self.messages if self.messages and self.verbatim is not None else None
 
 
 def read_sent(connection: Connection, chain: Sequence[str]) -> Sent:
@@ -43,7 +44,9 @@ def read_sent(connection: Connection, chain: Sequence[str]) -> Sent:
     rows = {row["session_id"]: row for row in among(connection, _TOLD, chain)}
     told = [rows[each] for each in chain if each in rows]
     first = next(((row["session_id"], row["first"]) for row in told if row["first"] is not None), None)
-    return Sent(sum(row["messages"] for row in told), sum(row["verbatim"] for row in told), first)
+    recorded = all(row["verbatim"] is not None for row in told)
+    verbatim = sum(row["verbatim"] for row in told) if recorded else None
+    return Sent(sum(row["messages"] for row in told), verbatim, first)
 
 
 def read_both(connection: Connection, message_id: int) -> tuple[Text, Text] | None:
