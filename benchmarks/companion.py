@@ -14,9 +14,10 @@ from benchmarks.clock import cpu_ms
 from benchmarks.figure import Figure
 from state_ledger import questions
 from state_ledger.companion import pairs
-from state_ledger.companion.building import FAST, refresh
+from state_ledger.companion.building import refresh
 from state_ledger.companion.identity import companion_path
 from state_ledger.companion.reading import Companion, open_for_search
+from state_ledger.companion.report import FAST
 from state_ledger.companion.source import Source
 from state_ledger.connection import open_for_reading
 from state_ledger.search.text import UNSPACED

@@ -19,9 +19,10 @@ import pytest
 
 from state_ledger import SessionDB
 from state_ledger.companion import building
-from state_ledger.companion.building import Pace, refresh
+from state_ledger.companion.building import refresh
 from state_ledger.companion.identity import companion_path
 from state_ledger.companion.reading import CompanionDamaged, open_for_search
+from state_ledger.companion.report import Pace
 from state_ledger.companion.status import status
 from state_ledger.errors import StoreAccessError
 from state_ledger.sqlite import sqlite3
@@ -303,7 +304,7 @@ def test_a_damaged_companion_is_no_companion_and_is_made_anew(store: Path, damag
     elif damage == "empty":
         path.write_bytes(b"")
     elif damage == "tables":
-        change(path, "DROP TABLE held")
+        change(path, "DROP TABLE found")
     else:
         with path.open("r+b") as file:
             for page in range(3, size // 4096):
@@ -324,7 +325,7 @@ def test_a_process_killed_at_any_moment_leaves_what_the_next_one_goes_on_from(
     source = random.Random(5)
     append(store, [text(source) for _ in range(6000)])
     code = (
-        "import sys\nfrom state_ledger.companion.building import Pace, refresh\nprint('begins', flush=True)\n"
+        "import sys\nfrom state_ledger.companion.building import *\nprint('begins', flush=True)\n"
         "refresh(sys.argv[1], pace=Pace(rows=40))"
     )
     reached = []

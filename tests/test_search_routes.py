@@ -123,6 +123,7 @@ def test_a_scan_that_runs_out_of_time_says_so_and_what_it_shows_is_right(writer:
     late = writer.reading(lambda connection: search.find(connection, request, budget_s=0.0))
     assert (ids(late), late.complete) == ([], False)
     assert engine.LATE_NOTICE in late.notices
+    assert late.next_before == 301
     whole = writer.reading(lambda connection: search.find(connection, request))
     assert (ids(whole), whole.complete, whole.route) == (list(range(300, 290, -1)), True, "scan")
     assert any("no index of words" in notice for notice in whole.notices)

@@ -33,5 +33,5 @@ SELECT json_extract(found.value, '$.id') AS id, json_extract(found.value, '$.ses
        json_extract(found.value, '$.source') AS source, json_extract(found.value, '$.model') AS model,
        json_extract(found.value, '$.title') AS title, json_extract(found.value, '$.matches') AS matches,
        json_extract(found.value, '$.route') AS route, json_extract(found.value, '$.complete') AS complete
-FROM json_each(ledger_search(:q, :source, :exclude_source, :role, :model, day_start(:since, :tz), day_end(:until, :tz), :sort, nullif(:before, 0), :limit)) AS found
+FROM json_each(ledger_search(CAST(:q AS BLOB), :source, :exclude_source, :role, :model, day_start(:since, :tz), day_end(:until, :tz), :sort, nullif(:before, 0), :limit)) AS found
 ORDER BY found.key

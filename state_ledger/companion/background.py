@@ -7,7 +7,8 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from state_ledger.companion.building import GENTLE, refresh
+from state_ledger.companion.building import refresh
+from state_ledger.companion.report import GENTLE
 from state_ledger.errors import StateLedgerError
 from state_ledger.settings import Settings
 from state_ledger.sqlite import sqlite3

@@ -15,7 +15,7 @@ import click
 from state_ledger.errors import StateLedgerError
 
 if TYPE_CHECKING:
-    from state_ledger.companion.building import Report
+    from state_ledger.companion.report import Report
     from state_ledger.companion.status import Status
 
 
@@ -66,6 +66,8 @@ def _report_in_words(report: Report) -> str:
         f"{report.read:,} new messages were read, {report.added:,} of them into the index; {report.reread:,} were"
         f" read again: {report.changed:,} had changed, {report.dropped:,} were dropped."
     )
+    if report.usage_rows is not None:
+        lines.append(f"The rollup was made of {report.usage_rows:,} rows of usage.")
     lines.append(f"{report.path} covers messages up to {report.covered_up_to} ({report.seconds:.1f} s).")
     return "\n".join(lines)
 

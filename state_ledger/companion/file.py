@@ -31,6 +31,7 @@ CREATE TABLE anchor (id INTEGER PRIMARY KEY, mark INTEGER NOT NULL);
 CREATE VIRTUAL TABLE found USING fts5(
   pairs, words, content = '', columnsize = 0, detail = full, tokenize = 'ascii'
 );
+INSERT INTO found(found, rank) VALUES ('automerge', 16);
 {rollups.TABLES}"""
 """held: the messages in `found`, each with a hash of what is stored. chunk: how many messages of each
 range of ids were read, and since when none of them was read again. anchor: see `identity`. The rest:

@@ -34,12 +34,11 @@ def find(
     shape = shapes.of(connection) if shape is None else shape
     found = Search(connection, request, parsed, shape=shape, companion=companion, budget_s=budget_s).hits()
     rows = hits.read(connection, shape, found.ids, parsed.wanted, inside=found.inside)
-    goes_on = found.more and bool(found.ids) and request.sort != BEST
     return Answer(
         rows,
         found.route,
         complete=found.complete,
-        next_before=found.ids[-1] if goes_on else None,
+        next_before=None if request.sort == BEST else found.after,
         notices=found.notices,
         hint=hint,
     )

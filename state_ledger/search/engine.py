@@ -37,10 +37,14 @@ _DAMAGE = (sqlite3.DatabaseError, StateLedgerError)
 
 @dataclass(frozen=True)
 class Found:
-    """The ids of the hits in order, and how they were found. more: whether others follow."""
+    """The ids of the hits in order, and how they were found.
+
+    more: whether others follow; after: what they follow, the last hit, or where a scan stopped.
+    """
 
     ids: list[int]
     more: bool
+    after: int | None
     route: str
     complete: bool
     inside: bool
@@ -98,7 +102,8 @@ class Search:
         store = self._store(before)
         plan = self._planner(store).plan()
         ids, more = read(plan, store)
-        found = Found(ids, more, plan.route, not store.stopped, False, self._notices(store))
+        after = ids[-1] if ids and more else None if ids else store.stopped_at
+        found = Found(ids, more, after, plan.route, not store.stopped, False, self._notices(store))
         if ids or store.stopped or not self._may_be_inside(before):
             return found
         store = self._store(before)
@@ -112,7 +117,7 @@ class Search:
             self.inside = False
         if not ids:
             return found
-        return Found(ids, more, wider.route, True, True, (*found.notices, INSIDE_NOTICE))
+        return Found(ids, more, ids[-1] if more else None, wider.route, True, True, (*found.notices, INSIDE_NOTICE))
 
     inside = False
     """Whether words are looked for within longer words at the moment."""
@@ -210,7 +215,8 @@ class Search:
         low = 0 if oldest is None else int(oldest[0])
         held = frozenset[int]() if plan.structured is None else plan.structured.members
         found = self.connection.execute(
-            f"SELECT m.id, {index}.rank {source} AND {index}.rowid >= ? ORDER BY {index}.rank, {index}.rowid DESC LIMIT ?",
+            f"SELECT m.id, {index}.rank {source} AND {index}.rowid >= ?"
+            f" ORDER BY {index}.rank, {index}.rowid DESC LIMIT ?",
             [*parameters, low, wanted + 1 + len(held)],
         )
         ranked = [(each, rank) for each, rank in found if each not in held]

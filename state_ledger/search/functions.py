@@ -35,7 +35,7 @@ def install(connection: Connection) -> None:
     ) -> str:  # fmt: skip
         """Text arguments may be NULL or ''; several sources, roles or models stand with commas between."""
         request = Request(
-            str(q or ""),
+            _typed(q),
             sources=_names(source) or None,
             exclude_sources=_names(exclude_source),
             roles=_names(role),
@@ -93,6 +93,11 @@ def _answer(connection: Connection, request: Request) -> str:
 
 def _as_text(value: object) -> str:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def _typed(value: Any) -> str:
+    """What was typed; as a BLOB it comes whole, while text ends at a NUL."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value or "")
 
 
 def _names(value: Any) -> tuple[str, ...]:

@@ -51,6 +51,8 @@ class Fact(Protocol):
 
     def extended(self, connection: Connection, newest: int) -> Fact: ...
 
+    def quickly_extended(self, connection: Connection) -> bool: ...
+
 
 @dataclass(frozen=True)
 class Words:
@@ -61,8 +63,8 @@ class Words:
 
     def extended(self, connection: Connection, newest: int) -> Words:
         """With the words of the messages added since, which FTS5 itself tells apart."""
-        if self.vocabulary is None:
-            return Words(None, newest)
+        if self.vocabulary is None or self.quickly_extended(connection):
+            return Words(self.vocabulary, newest)
         with closing(sqlite3.connect(":memory:", isolation_level=None)) as own:
             own.execute("CREATE VIRTUAL TABLE added USING fts5(text, content='')")
             own.execute("CREATE VIRTUAL TABLE words USING fts5vocab(added, row)")
@@ -77,6 +79,15 @@ class Words:
                     own.execute("INSERT INTO added(text) VALUES (CAST(? AS TEXT))", (text,))
             added = vocabulary.of_words(word for (word,) in own.execute("SELECT term FROM words"))
         return Words(None if added is None else vocabulary.together(self.vocabulary, added), newest)
+
+    def quickly_extended(self, connection: Connection) -> bool:
+        """Whether a large store without such scripts still has none, which one look-up tells."""
+        return (
+            self.vocabulary is not None
+            and self.vocabulary.is_empty
+            and self.upto > vocabulary.READ_WHOLE
+            and not vocabulary.has_any(connection)
+        )
 
 
 MOST_TEXT = 4_000_000
@@ -125,6 +136,10 @@ class Structured:
             (self.upto, newest),
         )
         return Structured(self.ids + array("q", (row[0] for row in found)), newest, self._texts)
+
+    def quickly_extended(self, connection: Connection) -> bool:
+        """Never: it takes reading the messages."""
+        return False
 
 
 def _may_hold(node: Node, text: str) -> bool:
@@ -183,7 +198,8 @@ def _fact(connection: Connection, kind: type[Fact], read: _Read, patient: bool) 
     newest = _newest(connection)
     if not path:
         return read(connection, newest)
-    key, changed = (path, kind), _changes(path)
+    # The clock of a file system ticks slower than a program writes: what this connection wrote counts too.
+    key, changed = (path, kind), (*_changes(path), connection.total_changes)
     with _lock:
         kept = _kept.get(key)
         if kept is not None and kept.changed[0] == changed[0]:
@@ -206,7 +222,7 @@ def _brought_up(connection: Connection, kept: _Kept, changed: tuple[int, ...], n
     added = newest - kept.fact.upto
     if added > 20 * MOST_NEW:
         return None
-    if added > MOST_NEW:
+    if added > (0 if kept.fact.quickly_extended(connection) else MOST_NEW):
         kept.fact = kept.fact.extended(connection, newest)
     return kept.fact
 
@@ -232,7 +248,7 @@ def _read_in_background(key: tuple[str, type[Fact]], read: _Read) -> None:
         try:
             with closing(sqlite3.connect(read_only_uri(key[0]), uri=True, isolation_level=None)) as connection:
                 vocabulary.prepare(connection)
-                _remember(connection, key, read, _newest(connection), _changes(key[0]))
+                _remember(connection, key, read, _newest(connection), (*_changes(key[0]), 0))
         except sqlite3.Error:
             pass  # The next search goes without it, and says what it did not look at.
         finally:

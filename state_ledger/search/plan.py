@@ -89,8 +89,7 @@ class Planner:
         if expression is None:
             return self._scan()
         if expression.whole and known is not None and known.vocabulary is not None:
-            new = () if known.vocabulary.is_empty and not self._has_runs else self._rest(known.upto)
-            return self._by_words(words, expression, "index", new)
+            return self._by_words(words, expression, "index", self._rest(known.upto))
         return self._with_scan(words, expression)
 
     @property

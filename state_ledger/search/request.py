@@ -74,7 +74,8 @@ class Answer:
     route: what served it (`index`, `companion`, `cjk`, `trigram`, `scan`), None when there was nothing
     to look for. complete: False when the time was over before every message that no index knows had
     been looked at: every hit is one, but some may be missing. next_before: the value of `before` that
-    goes on after the last hit, None when there is nothing more. notices: sentences on how it was
+    goes on after the last hit or, where there is none, after what was looked at; None when there is
+    nothing more. notices: sentences on how it was
     answered. hint: a sentence when there was nothing to look for or something was read leniently.
     """
 

@@ -29,9 +29,9 @@ class Store:
     """One store while one search looks through it.
 
     where: what filters allow. newest_first: the order of ids. start: only ids beyond this one, in that
-    order. deadline: `time.monotonic()` at which scans stop, None for never. stopped: whether one did.
-    piece: how many rows are read at first. ranks: bm25 by id of what the sure streams found, where it is
-    asked for: the smaller, the better.
+    order. deadline: `time.monotonic()` at which scans stop, None for never. stopped: whether one did;
+    stopped_at: from there on it had not looked, as a `start`. piece: how many rows are read at first.
+    ranks: bm25 by id of what the sure streams found, where it is asked for: the smaller, the better.
     """
 
     connection: Connection
@@ -40,6 +40,7 @@ class Store:
     start: int | None
     deadline: float | None
     stopped: bool = False
+    stopped_at: int | None = None
     piece: int = FIRST_PIECE
     ranks: dict[int, float] | None = None
 
@@ -124,6 +125,7 @@ def from_scan(
     while low < high:
         if store.late:
             store.stopped = True
+            store.stopped_at = high + 1 if store.newest_first else low
             return
         began = time.monotonic()
         first, last = (max(low, high - window), high) if store.newest_first else (low, min(high, low + window))

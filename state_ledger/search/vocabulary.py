@@ -107,7 +107,7 @@ def read(connection: Connection, newest: int) -> Vocabulary | None:
 
 
 def _read(connection: Connection, newest: int) -> Vocabulary | None:
-    if newest > READ_WHOLE and not _has_any(connection):
+    if newest > READ_WHOLE and not has_any(connection):
         return NONE
     return of_words(word for (word,) in connection.execute(f"SELECT term FROM temp.{TABLE}"))
 
@@ -132,7 +132,7 @@ def together(one: Vocabulary, other: Vocabulary) -> Vocabulary | None:
 _HAS_LETTER = re.compile(f"[{_text.UNSPACED}]").search
 
 
-def _has_any(connection: Connection) -> bool:
+def has_any(connection: Connection) -> bool:
     """Whether a word begins with a character from Thai on: one look-up."""
     row = connection.execute(f"SELECT 1 FROM temp.{TABLE} WHERE term >= ? LIMIT 1", (_text.FIRST_UNSPACED,)).fetchone()
     return row is not None
