@@ -64,7 +64,7 @@ async def test_sessions_of_any_id_are_reached_by_every_link(
     for name in (session, child):
         assert f'href="{AT.session(name)}"' in listed.text
     assert '<article class="message user live target" id="m2">' in (
-        await datasette.client.get(message_link("/state", child, 2))
+        await datasette.client.get(message_link(AT, 2, child))
     ).text
 
 
@@ -351,7 +351,7 @@ async def test_a_message_that_is_elsewhere_is_a_link_away(
     datasette = await make_datasette(store(**family_rows()))
     page = await page_of(datasette, AT.session("r1", {"message": "9"}))
     assert "Message 9 is not in this session." in page.text
-    assert message_link("/state", "r2", 9) in page.hrefs()
+    assert message_link(AT, 9, "r2") in page.hrefs()
     missing = (await page_of(datasette, AT.session("r1", {"message": "999"}))).text
     assert "This store has no message 999." in missing
 
