@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from state_ledger import ledger, questions
-from state_ledger.connection import read_only_uri
 from state_ledger.ledger.days import local_day
 from state_ledger.questions import Result
 from state_ledger.settings import Settings
-from state_ledger.sqlite import Connection, sqlite3
+from state_ledger.sqlite import Connection, read_only_uri, sqlite3
 from state_ledger.stores import profile_of
 
 Asked = tuple[str, dict[str, str]]

@@ -16,8 +16,7 @@ from typing import Any
 from benchmarks import store
 from benchmarks.figure import Figure, table
 from benchmarks.storage_append import HERMES, OURS, REAL
-from state_ledger.connection import read_only_uri
-from state_ledger.sqlite import sqlite3
+from state_ledger.sqlite import read_only_uri, sqlite3
 from tests.hermes import UnavailableError, environment, opened
 
 SESSIONS = 1_860

@@ -9,10 +9,10 @@ from pathlib import Path
 from benchmarks.clock import least_and_median
 from benchmarks.figure import Figure
 from state_ledger import ledger
-from state_ledger.connection import open_for_reading, read_only_uri
+from state_ledger.connection import open_for_reading
 from state_ledger.settings import Settings
 from state_ledger.shape import Shape
-from state_ledger.sqlite import Connection, sqlite3
+from state_ledger.sqlite import Connection, read_only_uri, sqlite3
 
 MOST_MS = 2.0
 CONNECTIONS = 60

@@ -11,9 +11,9 @@ import click
 from datasette.database import Database, connections
 
 from state_ledger import access
-from state_ledger.connection import BUSY_TIMEOUT_S, read_only_uri
 from state_ledger.errors import StateLedgerError, StoreAccessError
-from state_ledger.sqlite import Connection, sqlite3
+from state_ledger.full_text import cjk
+from state_ledger.sqlite import BUSY_TIMEOUT_S, Connection, read_only_uri, sqlite3
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
@@ -71,6 +71,7 @@ class StoreDatabase(Database):
             factory=StoreConnection,
         )
         self._tracked().append(connection)
+        cjk.load(connection)
         return connection
 
     async def execute_fn(self, fn: Callable[[Connection], Any]) -> Any:

@@ -11,13 +11,13 @@ from datasette import Response, hookimpl
 from datasette.database import QueryInterrupted
 
 from state_ledger import access, allocator, ledger, snapshot
-from state_ledger.connection import guard, read_only_uri
+from state_ledger.connection import guard
 from state_ledger.errors import StateLedgerError, StoreAccessError
 from state_ledger.plugins import settings_file
 from state_ledger.plugins.store_database import StoreConnection, StoreDatabase, StoreIsOnlyRead, StoreRefused
 from state_ledger.search import functions
 from state_ledger.shape import Shape
-from state_ledger.sqlite import Connection, sqlite3
+from state_ledger.sqlite import Connection, read_only_uri, sqlite3
 from state_ledger.stores import Store, name_stores, profile_of
 
 if TYPE_CHECKING:

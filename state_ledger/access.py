@@ -86,6 +86,16 @@ def header_of(path: str | Path) -> bytes:
     return _read(Path(path))[0]
 
 
+def first_bytes(path: str | Path, count: int) -> bytes:
+    """The first bytes of any file, fewer where it has no more. Raises OSError."""
+    path = Path(path)
+    if sys.platform == "win32":
+        with path.open("rb") as file:
+            return file.read(count)
+    with _headers_lock:
+        return os.pread(_descriptor(path), count, 0)
+
+
 def copy_bytes(path: str | Path, target: Path) -> None:
     """Writes the bytes of the main file to `target`, through the descriptor that is kept open.
 
@@ -120,7 +130,7 @@ def _read(path: Path) -> tuple[bytes, os.stat_result]:
             path, f"{path} is empty.", "Let the agent write to it first, or name another file."
         )
     try:
-        header = _header(path)
+        header = first_bytes(path, HEADER_BYTES)
     except PermissionError as error:
         raise _forbidden(path) from error
     except OSError as error:
@@ -129,14 +139,6 @@ def _read(path: Path) -> tuple[bytes, os.stat_result]:
         ) from error
     _check_header(path, header)
     return header, status
-
-
-def _header(path: Path) -> bytes:
-    if sys.platform == "win32":
-        with path.open("rb") as file:
-            return file.read(HEADER_BYTES)
-    with _headers_lock:
-        return os.pread(_descriptor(path), HEADER_BYTES, 0)
 
 
 def _descriptor(path: Path) -> int:

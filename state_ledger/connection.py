@@ -7,15 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from state_ledger import access, ledger, stores
+from state_ledger.full_text import cjk
 from state_ledger.search import functions
-from state_ledger.sqlite import Connection, Row, sqlite3
-from state_ledger.sqlite import read_only_uri as read_only_uri
+from state_ledger.sqlite import BUSY_TIMEOUT_S, Connection, Row, read_only_uri, sqlite3
 
 if TYPE_CHECKING:
     from state_ledger.settings import Settings
-
-BUSY_TIMEOUT_S = 5.0
-"""How long a read waits for the short exclusive lock of a writer that keeps no write-ahead log."""
 
 READING_ACTIONS: frozenset[int] = frozenset(
     {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE}
@@ -81,6 +78,7 @@ def open_for_reading(
     try:
         connection.row_factory = Row
         connection.text_factory = decode_text
+        cjk.load(connection)
         shape = ledger.install(connection, profile=profile or stores.profile_of(path), settings=settings)
         if shape.is_store:
             functions.install(connection)

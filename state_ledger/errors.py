@@ -120,12 +120,16 @@ class SchemaTooNewError(StateLedgerError):
 class CompressionSessionBusyError(StateLedgerError, RuntimeError):
     """A session is being compressed by another process, so that nothing may be added to it now.
 
-    session_id: the session. holder: who compresses it.
+    session_id: the session. holder: who compresses it, None where nobody does: then the caller's own
+    lock, which was needed, has run out or was never taken.
     """
 
     def __init__(self, session_id: str, holder: str | None = None) -> None:
-        by = f" by {holder}" if holder else ""
-        super().__init__(f"Session {session_id} is being compressed{by}. Write again when that is done.")
+        super().__init__(
+            f"Session {session_id} is being compressed by {holder}. Write again when that is done."
+            if holder
+            else f"The compression lock of session {session_id} is nobody's. Take it, then try again."
+        )
         self.session_id = session_id
         self.holder = holder
 

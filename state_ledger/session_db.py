@@ -13,41 +13,41 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from state_ledger import delegations, gateway, locks, messages, portability, retention, search, sessions, titles, usage
-from state_ledger.compatibility import (
-    _CHECKPOINT_EVERY_N_WRITES,
-    _WRITE_MAX_RETRIES,
-    _WRITE_RETRY_MAX_S,
-    _WRITE_RETRY_MIN_S,
-    DEFAULT_DB_PATH,
-    MAX_FTS5_QUERY_CHARS,
-    SCHEMA_VERSION,
-    PrivateNames,
+from state_ledger import (
+    compatibility,
+    compression,
+    delegations,
+    locks,
+    messages,
+    portability,
+    retention,
+    search,
+    sessions,
+    titles,
+    usage,
 )
+from state_ledger.compatibility import *  # noqa: F403
+from state_ledger.compatibility.opening import noted
+from state_ledger.compatibility.private_names import PrivateNames
 from state_ledger.errors import CompressionSessionBusyError, CompressionSessionClosedError, StoreBusyError
 from state_ledger.full_text import rewrite as index_rewrite
+from state_ledger.gateway import handoffs, peers, routing, topics
 from state_ledger.messages import replay, rewriting
 from state_ledger.messages import windows as message_windows
 from state_ledger.portability import imports
 from state_ledger.retention import deletion
-from state_ledger.sessions import conversations, listing
+from state_ledger.sessions import conversations, listing, routes, skills
 from state_ledger.writing import meta
 from state_ledger.writing.writer import Writer
 
 __all__ = [
-    "DEFAULT_DB_PATH",
-    "MAX_FTS5_QUERY_CHARS",
-    "SCHEMA_VERSION",
-    "_CHECKPOINT_EVERY_N_WRITES",
-    "_WRITE_MAX_RETRIES",
-    "_WRITE_RETRY_MAX_S",
-    "_WRITE_RETRY_MIN_S",
     "AsyncSessionDB",
     "CompressionSessionBusyError",
     "CompressionSessionClosedError",
     "SessionDB",
     "StoreBusyError",
 ]
+__all__ += compatibility.__all__
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -81,7 +81,8 @@ class SessionDB(PrivateNames):
         Raises StoreAccessError for a file that is no store or may not be opened, StoreBusyError if
         another program keeps it locked.
         """
-        self._writer = Writer(db_path, read_only)
+        with noted():
+            self._writer = Writer(db_path, read_only)
 
     @property
     def db_path(self) -> Path:
@@ -116,8 +117,9 @@ class SessionDB(PrivateNames):
     backfill_repo_roots = method(sessions.backfill_repo_roots)
     update_session_meta = method(sessions.update_session_meta)
     update_system_prompt = method(sessions.update_system_prompt)
-    update_session_model = method(sessions.update_session_model)
-    update_session_billing_route = method(sessions.update_session_billing_route)
+    update_session_model = method(routes.update_session_model)
+    update_session_billing_route = method(routes.update_session_billing_route)
+    update_session_runtime_lock = method(routes.update_session_runtime_lock)
     distinct_session_cwds = method(sessions.distinct_session_cwds)
 
     # Messages
@@ -134,12 +136,14 @@ class SessionDB(PrivateNames):
     get_anchored_view = method(message_windows.get_anchored_view)
     get_messages_as_conversation = method(replay.get_messages_as_conversation)
     get_resume_conversations = method(replay.get_resume_conversations)
+    get_ancestor_display_prefix = method(replay.get_ancestor_display_prefix)
     replace_messages = method(rewriting.replace_messages)
     archive_and_compact = method(rewriting.archive_and_compact)
     rewind_to_message = method(rewriting.rewind_to_message)
     restore_rewound = method(rewriting.restore_rewound)
     clear_messages = method(rewriting.clear_messages)
     set_latest_user_api_content = method(rewriting.set_latest_user_api_content)
+    set_latest_matching_message_display_kind = method(rewriting.set_latest_matching_message_display_kind)
 
     # Titles and conversations
 
@@ -173,6 +177,7 @@ class SessionDB(PrivateNames):
     search_sessions = method(listing.search_sessions)
     search_sessions_by_id = method(listing.search_sessions_by_id)
     list_cron_job_runs = method(listing.list_cron_job_runs)
+    list_skill_scaffolded_sessions = method(skills.list_skill_scaffolded_sessions)
 
     # Export and import
 
@@ -194,6 +199,7 @@ class SessionDB(PrivateNames):
     delete_session_if_empty = method(deletion.delete_session_if_empty)
     count_empty_sessions = method(deletion.count_empty_sessions)
     delete_empty_sessions = method(deletion.delete_empty_sessions)
+    prune_empty_ghost_sessions = method(deletion.prune_empty_ghost_sessions)
     maybe_auto_prune_and_vacuum = method(retention.maybe_auto_prune_and_vacuum)
     maybe_auto_archive = method(retention.maybe_auto_archive)
 
@@ -212,19 +218,50 @@ class SessionDB(PrivateNames):
     fts_rebuild_step = method(index_rewrite.fts_rebuild_step)
     fts_cjk_rebuild_step = method(index_rewrite.fts_cjk_rebuild_step)
 
-    # Compression locks
+    # Compression
 
+    publish_compression_child = method(compression.publish_compression_child)
+    finalize_orphaned_compression_sessions = method(compression.finalize_orphaned_compression_sessions)
+    record_compression_failure_cooldown = method(compression.record_compression_failure_cooldown)
+    get_compression_failure_cooldown = method(compression.get_compression_failure_cooldown)
+    clear_compression_failure_cooldown = method(compression.clear_compression_failure_cooldown)
+    get_compression_fallback_streak = method(compression.get_compression_fallback_streak)
+    set_compression_fallback_streak = method(compression.set_compression_fallback_streak)
+    get_compression_ineffective_count = method(compression.get_compression_ineffective_count)
+    set_compression_ineffective_count = method(compression.set_compression_ineffective_count)
     try_acquire_compression_lock = method(locks.try_acquire_compression_lock)
     refresh_compression_lock = method(locks.refresh_compression_lock)
     release_compression_lock = method(locks.release_compression_lock)
     get_compression_lock_holder = method(locks.get_compression_lock_holder)
 
-    # Gateway routing and delegations
+    # Messaging gateways and delegations
 
-    save_gateway_routing_entry = method(gateway.save_gateway_routing_entry)
-    replace_gateway_routing_entries = method(gateway.replace_gateway_routing_entries)
-    load_gateway_routing_entries = method(gateway.load_gateway_routing_entries)
-    delete_gateway_routing_entries = method(gateway.delete_gateway_routing_entries)
+    record_gateway_session_peer = method(peers.record_gateway_session_peer)
+    set_expiry_finalized = method(peers.set_expiry_finalized)
+    list_gateway_sessions = method(peers.list_gateway_sessions)
+    find_session_by_origin = method(peers.find_session_by_origin)
+    find_latest_gateway_session_for_peer = method(peers.find_latest_gateway_session_for_peer)
+    request_handoff = method(handoffs.request_handoff)
+    claim_handoff = method(handoffs.claim_handoff)
+    complete_handoff = method(handoffs.complete_handoff)
+    fail_handoff = method(handoffs.fail_handoff)
+    get_handoff_state = method(handoffs.get_handoff_state)
+    list_pending_handoffs = method(handoffs.list_pending_handoffs)
+    apply_telegram_topic_migration = method(topics.apply_telegram_topic_migration)
+    enable_telegram_topic_mode = method(topics.enable_telegram_topic_mode)
+    disable_telegram_topic_mode = method(topics.disable_telegram_topic_mode)
+    is_telegram_topic_mode_enabled = method(topics.is_telegram_topic_mode_enabled)
+    bind_telegram_topic = method(topics.bind_telegram_topic)
+    delete_telegram_topic_binding = method(topics.delete_telegram_topic_binding)
+    get_telegram_topic_binding = method(topics.get_telegram_topic_binding)
+    get_telegram_topic_binding_by_session = method(topics.get_telegram_topic_binding_by_session)
+    is_telegram_session_linked_to_topic = method(topics.is_telegram_session_linked_to_topic)
+    list_telegram_topic_bindings_for_chat = method(topics.list_telegram_topic_bindings_for_chat)
+    list_unlinked_telegram_sessions_for_user = method(topics.list_unlinked_telegram_sessions_for_user)
+    save_gateway_routing_entry = method(routing.save_gateway_routing_entry)
+    replace_gateway_routing_entries = method(routing.replace_gateway_routing_entries)
+    load_gateway_routing_entries = method(routing.load_gateway_routing_entries)
+    delete_gateway_routing_entries = method(routing.delete_gateway_routing_entries)
     record_async_delegation = method(delegations.record_async_delegation)
     complete_async_delegation = method(delegations.complete_async_delegation)
     list_async_delegations = method(delegations.list_async_delegations)

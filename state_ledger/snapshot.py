@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from state_ledger import access
-from state_ledger.connection import BUSY_TIMEOUT_S, read_only_uri
 from state_ledger.errors import StoreAccessError
-from state_ledger.sqlite import sqlite3
+from state_ledger.sqlite import BUSY_TIMEOUT_S, read_only_uri, sqlite3
 from state_ledger.stores import cache_folder
 
 STEP_BYTES = 1 << 20

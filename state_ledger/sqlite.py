@@ -20,7 +20,7 @@ else:
     except ImportError:
         sqlite3 = _stdlib
 
-__all__ = ["Connection", "Row", "sqlite3", "version_info"]
+__all__ = ["BUSY_TIMEOUT_S", "Connection", "Row", "read_only_uri", "sqlite3", "store_path", "version_info"]
 
 Connection = sqlite3.Connection
 Row = sqlite3.Row
@@ -28,7 +28,19 @@ Row = sqlite3.Row
 version_info: tuple[int, ...] = tuple(int(part) for part in sqlite3.sqlite_version.split("."))
 """The linked library's version, for instance `(3, 53, 4)`."""
 
+BUSY_TIMEOUT_S = 5.0
+"""How long a read waits for the short exclusive lock of a writer that keeps no write-ahead log."""
+
 
 def read_only_uri(path: str | PathLike[str], *, immutable: bool = False) -> str:
     """The URI by which SQLite opens a file to read; `?`, `#` and `%` in its name are quoted."""
     return Path(path).absolute().as_uri() + ("?immutable=1" if immutable else "?mode=ro")
+
+
+def store_path(connection: Connection) -> str:
+    """The file that a connection reads; "" for one in memory, or where that is not told."""
+    try:
+        rows = connection.execute("PRAGMA database_list").fetchall()
+    except sqlite3.DatabaseError:
+        return ""
+    return next((str(row[2] or "") for row in rows if row[1] == "main"), "")

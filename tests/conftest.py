@@ -19,7 +19,10 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from state_ledger import sessions
+from state_ledger.session_db import SessionDB
 from state_ledger.sqlite import sqlite3
+from state_ledger.writing.writer import Writer
 
 # Machines that run the tests are shared: a slow example says nothing about the code.
 settings.register_profile("state-ledger", deadline=None)
@@ -78,6 +81,36 @@ def shared_store(tmp_path: Path) -> Callable[[str], Path]:
         return target
 
     return copy
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Writer]:
+    """A new store with the session `s`, open to write."""
+    writer = Writer(tmp_path / "state.db")
+    sessions.create_session(writer, "s", "cli")
+    yield writer
+    writer.close()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where a test may make a store."""
+    return tmp_path / "state.db"
+
+
+@pytest.fixture
+def writer(path: Path) -> Iterator[Writer]:
+    """A new, empty store, open to write."""
+    opened = Writer(path)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Iterator[SessionDB]:
+    """A new store behind its public face."""
+    with SessionDB(tmp_path / "state.db") as opened:
+        yield opened
 
 
 @pytest.fixture(scope="session")

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from state_ledger.connection import read_only_uri
-from state_ledger.sqlite import sqlite3
+from state_ledger.sqlite import read_only_uri, sqlite3
 from tests.hermes import StoreProcess
 
 SEARCHED = {

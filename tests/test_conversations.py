@@ -2,28 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from state_ledger.session_db import SessionDB
 from state_ledger.sessions.conversations import compression_tips, last_segments_first
-
-
-@pytest.fixture
-def db(tmp_path: Path) -> Iterator[SessionDB]:
-    with SessionDB(tmp_path / "state.db") as opened:
-        yield opened
-
-
-def add(db: SessionDB, session_id: str, parent: str | None = None, **columns: Any) -> None:
-    """A session row as any program may have left it; foreign keys are not asked."""
-    row = {"id": session_id, "source": "cli", "started_at": 100.0, "parent_session_id": parent, **columns}
-    db._conn.execute("PRAGMA foreign_keys = OFF")
-    db._conn.execute(f"INSERT INTO sessions ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})", [*row.values()])
-    db._conn.execute("PRAGMA foreign_keys = ON")
+from tests.session_rows import add
 
 
 def compressed(db: SessionDB, session_id: str, parent: str | None = None, **columns: Any) -> None:

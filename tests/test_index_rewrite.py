@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from state_ledger import full_text, migrate, schema
+from state_ledger import full_text, messages, migrate, schema
 from state_ledger.full_text import WORDS
 from state_ledger.full_text import layout as text_layout
 from state_ledger.full_text import rewrite as index_rewrite
@@ -203,3 +203,70 @@ def test_structured_content_of_one_sqlite_is_deleted_by_another(tmp_path, first,
 
 def _run(which: str, path: Path, *statements: str) -> None:
     subprocess.run([sys.executable, "-c", CHANGES.format(which=which), str(path), *statements], check=True)
+
+
+PARTS = ("data", "idx", "docsize", "config")
+
+
+def lose(path, index, part):
+    connection = sqlite3.connect(path)
+    connection.execute(f"DROP TABLE {index}_{part}")
+    connection.commit()
+    connection.close()
+
+
+def assert_indexed(writer):
+    row_id = messages.append_message(writer, "s", "user", "a zebra")
+    for index in full_text.INDEXES:
+        found = writer.rows(f"SELECT rowid FROM {index.name} WHERE {index.name} MATCH 'zebra'")
+        assert [row[0] for row in found] == [1, row_id]
+        full_text.check(writer.connection, index)
+
+
+@pytest.mark.parametrize("index", ["messages_fts", "messages_fts_trigram"])
+@pytest.mark.parametrize("part", PARTS)
+def test_an_index_that_lost_a_table_is_made_anew_by_opening_a_small_store(store, index, part):
+    messages.append_message(store, "s", "user", "zebra")
+    store.close()
+    lose(store.path, index, part)
+    writer = Writer(store.path)
+    assert_indexed(writer)
+    writer.close()
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_an_index_that_loses_a_table_meanwhile_keeps_no_message_out(store, part, caplog):
+    messages.append_message(store, "s", "user", "zebra")
+    lose(store.path, "messages_fts", part)
+    assert_indexed(store)
+    assert "is made anew" in caplog.text
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_lost_table_of_a_big_store_keeps_no_message_out(store, part, big, in_small_steps):
+    messages.append_message(store, "s", "user", "zebra")
+    store.close()
+    lose(store.path, "messages_fts", part)
+    writer = Writer(store.path)
+    added = messages.append_message(writer, "s", "user", "meanwhile")
+    assert writer.value("SELECT rowid FROM messages_fts WHERE messages_fts MATCH 'meanwhile'") == added
+    assert index_rewrite.optimize_fts_storage(writer)["ok"]
+    assert writer.value("SELECT rowid FROM messages_fts WHERE messages_fts MATCH 'zebra'") == 1
+    for index in full_text.INDEXES:
+        full_text.check(writer.connection, index)
+    writer.close()
+
+
+@pytest.mark.parametrize("how", ["rewrite", "begin"])
+def test_rewritten_indexes_merge_late_like_new_ones(store, how):
+    def settings():
+        return {
+            (index.name, key): store.value(f"SELECT v FROM {index.name}_config WHERE k = ?", (key,))
+            for index in full_text.INDEXES
+            for key in ("automerge", "crisismerge")
+        }
+
+    fresh = settings()
+    assert set(fresh.values()) == {16, 64}
+    store.write(getattr(text_layout, how))
+    assert settings() == fresh

@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Iterator
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,14 +18,6 @@ from state_ledger.errors import CompressionSessionBusyError, CompressionSessionC
 from state_ledger.schema import declared_columns
 from state_ledger.sqlite import sqlite3
 from state_ledger.writing.writer import Writer
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Writer]:
-    writer = Writer(tmp_path / "state.db")
-    sessions.create_session(writer, "s", "cli")
-    yield writer
-    writer.close()
 
 
 @pytest.fixture(scope="module")

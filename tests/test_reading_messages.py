@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 from state_ledger import messages, sessions
 from state_ledger.schema import declared_columns
 from state_ledger.writing.writer import Writer
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Writer]:
-    writer = Writer(tmp_path / "state.db")
-    sessions.create_session(writer, "s", "cli")
-    yield writer
-    writer.close()
 
 
 def talk(writer: Writer, *turns: tuple[str, Any], session_id: str = "s") -> list[int]:

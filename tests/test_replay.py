@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,14 +14,6 @@ from state_ledger.messages import alternation, replay
 from state_ledger.writing.writer import Writer
 
 REVIEW = "Review the conversation above and consider saving to memory if appropriate."
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Writer]:
-    writer = Writer(tmp_path / "state.db")
-    sessions.create_session(writer, "s", "cli")
-    yield writer
-    writer.close()
 
 
 def u(content: Any, **more: Any) -> dict[str, Any]:
@@ -210,3 +200,16 @@ def test_a_repaired_conversation_alternates_loses_no_words_and_needs_no_more_rep
     for message in turn:
         assert message["role"] == "tool" or (message["content"] or "") in said
     assert alternation.repair(repaired) == repaired
+
+
+def test_the_prefix_is_what_ancestors_put_before_a_session(store: Writer) -> None:
+    messages.append_messages(store, "s", [u("one"), a("two"), u("three")])
+    sessions.end_session(store, "s", "compression")
+    sessions.create_session(store, "n", "cli", parent_session_id="s")
+    messages.append_messages(store, "n", [u("four")])
+    prefix = replay.get_ancestor_display_prefix(store, "n")
+    assert [message["content"] for message in prefix] == ["one", "two", "three"]
+    whole = replay.get_messages_as_conversation(store, "n", include_ancestors=True)
+    assert whole == [*prefix, *replay.get_messages_as_conversation(store, "n")]
+    assert replay.get_ancestor_display_prefix(store, "s") == []
+    assert replay.get_ancestor_display_prefix(store, "unknown") == []

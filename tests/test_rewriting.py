@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,14 +13,6 @@ from state_ledger.errors import CompressionSessionClosedError
 from state_ledger.messages import rewriting
 from state_ledger.sqlite import sqlite3
 from state_ledger.writing.writer import Writer
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Writer]:
-    writer = Writer(tmp_path / "state.db")
-    sessions.create_session(writer, "s", "cli")
-    yield writer
-    writer.close()
 
 
 def talk(writer: Writer, *texts: str) -> list[int]:
@@ -188,3 +178,24 @@ def test_what_was_sent_is_noted_at_the_newest_message_of_the_user_if_it_is_that_
     assert [tuple(r) for r in store.rows("SELECT id, api_content FROM messages WHERE api_content IS NOT NULL")] == [
         (row_id, "api\ufffd")
     ]
+
+
+def test_the_newest_live_message_of_a_text_is_shown_otherwise(store: Writer) -> None:
+    ids = talk(store, "go on", "yes", "go on", "yes", "go on")
+    rewriting.rewind_to_message(store, "s", ids[4])
+
+    def shown() -> list[tuple[int, Any, Any]]:
+        rows = messages.get_messages(store, "s", include_inactive=True)
+        return [(row["id"], row["display_kind"], row["display_metadata"]) for row in rows if row["display_kind"]]
+
+    mark = rewriting.set_latest_matching_message_display_kind
+    assert mark(store, "s", role="user", content="go on", display_kind="hidden", display_metadata={"why": 1})
+    assert shown() == [(ids[2], "hidden", {"why": 1})]
+    assert not mark(store, "s", role="assistant", content="go on", display_kind="hidden")
+    assert not mark(store, "unknown", role="user", content="go on", display_kind="hidden")
+    assert mark(store, "s", role="user", content="go on", display_kind=None)
+    assert shown() == []
+    parts = [{"type": "text", "text": "seen"}]
+    last = messages.append_message(store, "s", "user", parts)
+    assert mark(store, "s", role="user", content=parts, display_kind="hidden")
+    assert shown() == [(last, "hidden", None)]

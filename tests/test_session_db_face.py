@@ -6,7 +6,6 @@ import asyncio
 import inspect
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -100,14 +99,51 @@ save_gateway_routing_entry(session_key, entry_json, scope)
 replace_gateway_routing_entries(entries, scope)
 load_gateway_routing_entries(scope)
 delete_gateway_routing_entries(session_keys, scope)
+promote_to_session_reset(session_id, reason)
+backfill_repo_roots()
+update_session_runtime_lock(session_id, model, provider, model_options, route_source, confirmed)
+set_latest_user_api_content(session_id, content, api_content)
+set_latest_matching_message_display_kind(session_id, role, content, display_kind, display_metadata)
+get_ancestor_display_prefix(session_id)
+find_live_compression_child(parent_session_id)
+publish_compression_child(parent_session_id, child_session_id, source, messages, model, model_config, system_prompt, cwd, profile_name, compression_lock_holder, require_compression_lease)
+finalize_orphaned_compression_sessions()
+record_compression_failure_cooldown(session_id, cooldown_until, error)
+get_compression_failure_cooldown(session_id)
+clear_compression_failure_cooldown(session_id)
+get_compression_fallback_streak(session_id)
+set_compression_fallback_streak(session_id, streak)
+get_compression_ineffective_count(session_id)
+set_compression_ineffective_count(session_id, count)
+list_cron_job_runs(job_id, limit, offset)
+list_skill_scaffolded_sessions(limit)
+prune_empty_ghost_sessions(sessions_dir)
+fts_rebuild_step()
+fts_cjk_rebuild_step()
+record_gateway_session_peer(session_id, source, user_id, session_key, chat_id, chat_type, thread_id, display_name, origin_json)
+set_expiry_finalized(session_id, finalized)
+list_gateway_sessions(platform, active_only)
+find_session_by_origin(platform, chat_id, thread_id, user_id)
+find_latest_gateway_session_for_peer(source, user_id, session_key, chat_id, chat_type, thread_id)
+request_handoff(session_id, platform)
+claim_handoff(session_id)
+complete_handoff(session_id)
+fail_handoff(session_id, error)
+get_handoff_state(session_id)
+list_pending_handoffs()
+apply_telegram_topic_migration()
+enable_telegram_topic_mode(chat_id, user_id, has_topics_enabled, allows_users_to_create_topics)
+disable_telegram_topic_mode(chat_id, clear_bindings)
+is_telegram_topic_mode_enabled(chat_id, user_id)
+bind_telegram_topic(chat_id, thread_id, user_id, session_key, session_id, managed_mode)
+delete_telegram_topic_binding(chat_id, thread_id)
+get_telegram_topic_binding(chat_id, thread_id)
+get_telegram_topic_binding_by_session(session_id)
+is_telegram_session_linked_to_topic(session_id)
+list_telegram_topic_bindings_for_chat(chat_id)
+list_unlinked_telegram_sessions_for_user(chat_id, user_id, limit)
 """  # noqa: E501
-"""Names and order of arguments, from session-db."""
-
-
-@pytest.fixture
-def db(tmp_path: Path) -> Iterator[SessionDB]:
-    with SessionDB(tmp_path / "state.db") as opened:
-        yield opened
+"""Names and order of arguments, from session-db; those without one there are the real program's."""
 
 
 @pytest.mark.parametrize("promise", PROMISED.split("\n")[1:-1], ids=lambda promise: promise.partition("(")[0])

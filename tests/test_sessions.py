@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,6 @@ from hypothesis import strategies as st
 from state_ledger.schema import declared_columns
 from state_ledger.session_db import SessionDB
 from state_ledger.sqlite import sqlite3
-
-
-@pytest.fixture
-def db(tmp_path: Path) -> Iterator[SessionDB]:
-    with SessionDB(tmp_path / "state.db") as opened:
-        yield opened
 
 
 def stored(db: SessionDB, session_id: str, *names: str) -> Any:
@@ -244,3 +238,46 @@ def test_an_old_store_open_to_read_only_answers_with_what_it_has(
             and db.list_sessions_rich(order_by_last_active=True, search_query="a") is not None
         )
         assert db.distinct_session_cwds() is not None and db.get_next_title_in_lineage("free") == "free"
+
+
+def test_a_chosen_model_is_kept_beside_the_rest_of_the_configuration(db: SessionDB) -> None:
+    db.create_session("s", "desktop", model_config={"_branched_from": "x"})
+    db.update_session_runtime_lock("s", model="a-model", provider="a-provider", model_options={"effort": "high"})
+    db.update_session_runtime_lock("s", provider="another", route_source="picker", confirmed=True)
+    assert json.loads(stored(db, "s", "model_config")) == {
+        "_branched_from": "x",
+        "browser_model_lock": {
+            "model": "a-model", "provider": "another", "model_options": {"effort": "high"}, "route_source": "picker",
+            "confirmed": True,
+        },
+    }  # fmt: skip
+    db.update_session_model("s", "b-model")
+    assert json.loads(stored(db, "s", "model_config")) == {"_branched_from": "x"}
+    db.update_session_runtime_lock("unknown", model="m")
+
+
+@pytest.mark.parametrize("broken", ["{broken", "[1]", '"text"'])
+def test_a_broken_configuration_is_not_overwritten_by_a_chosen_model(db: SessionDB, broken: str) -> None:
+    db.create_session("s", "desktop")
+    db.update_session_meta("s", broken)
+    with pytest.raises(ValueError, match="model_config"):
+        db.update_session_runtime_lock("s", model="m")
+    assert stored(db, "s", "model_config") == broken
+
+
+def test_sessions_that_began_with_a_skill_are_listed(db: SessionDB) -> None:
+    frame = '[IMPORTANT: The user has invoked the "tides" skill, and so on.]'
+    begins = {
+        "framed": [frame, "more"], "plain": ["hello"], "later": ["hello", frame], "empty": [],
+        "quoted": [f"What does {frame} mean?"], "parts": [[{"type": "text", "text": frame}]],
+    }  # fmt: skip
+    for id, contents in begins.items():
+        db.create_session(id, "cli")
+        for content in contents:
+            db.append_message(id, "user", content)
+    db.set_session_title("framed", "Tides")
+    found = {row["id"]: row for row in db.list_skill_scaffolded_sessions()}
+    assert set(found) == {"framed", "parts"}
+    assert found["framed"] == {"id": "framed", "title": "Tides", "content": frame}
+    assert found["parts"]["content"] == [{"type": "text", "text": frame}]
+    assert [row["id"] for row in db.list_skill_scaffolded_sessions(limit=1)] == ["parts"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,12 +11,6 @@ from hypothesis import strategies as st
 
 from state_ledger.session_db import SessionDB
 from state_ledger.titles import MAX_TITLE_LENGTH, sanitize_title
-
-
-@pytest.fixture
-def db(tmp_path: Path) -> Iterator[SessionDB]:
-    with SessionDB(tmp_path / "state.db") as opened:
-        yield opened
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +15,6 @@ from tests.books import open_books
 TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
 COUNTERS = (*TOKENS, "api_call_count")
 ROUTE = ("model", "billing_provider", "billing_base_url", "billing_mode")
-
-
-@pytest.fixture
-def db(tmp_path: Path) -> Iterator[SessionDB]:
-    with SessionDB(tmp_path / "state.db") as opened:
-        yield opened
 
 
 def stored(db: SessionDB, *names: str, session: str = "s") -> tuple[Any, ...]:

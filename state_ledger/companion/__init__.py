@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from state_ledger.sqlite import Connection, sqlite3
+from state_ledger.sqlite import Connection, store_path
 
 if TYPE_CHECKING:
     from state_ledger.companion.reading import Companion
@@ -44,12 +44,3 @@ def beside(connection: Connection) -> Iterator[Companion | None]:
     finally:
         if companion is not None:
             companion.close()
-
-
-def store_path(connection: Connection) -> str:
-    """The file that a connection reads; "" for one in memory, or where that is not told."""
-    try:
-        rows = connection.execute("PRAGMA database_list").fetchall()
-    except sqlite3.DatabaseError:
-        return ""
-    return next((str(row[2] or "") for row in rows if row[1] == "main"), "")

@@ -9,10 +9,9 @@ from state_ledger import access
 from state_ledger.companion import pairs, rollups
 from state_ledger.companion.file import is_current_format, read_identity, read_note
 from state_ledger.companion.identity import companion_path, contradicts, identity_of
-from state_ledger.connection import BUSY_TIMEOUT_S, read_only_uri
 from state_ledger.errors import StateLedgerError
 from state_ledger.ledger import functions
-from state_ledger.sqlite import Connection, sqlite3
+from state_ledger.sqlite import BUSY_TIMEOUT_S, Connection, read_only_uri, sqlite3
 
 LOOKED_AT = 8
 """How many of the last messages that were read are looked at in the store when a companion is opened."""

@@ -9,10 +9,10 @@ from pathlib import Path
 from state_ledger import access
 from state_ledger.companion.identity import Identity, anchors_of, contradicts, identity_of
 from state_ledger.companion.pairs import Message
-from state_ledger.connection import BUSY_TIMEOUT_S, guard, read_only_uri
+from state_ledger.connection import guard
 from state_ledger.errors import StoreAccessError
 from state_ledger.shape import Shape
-from state_ledger.sqlite import Connection, sqlite3
+from state_ledger.sqlite import BUSY_TIMEOUT_S, Connection, read_only_uri, sqlite3
 
 
 class Source:

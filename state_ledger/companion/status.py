@@ -9,8 +9,7 @@ from pathlib import Path
 from state_ledger.companion.file import is_current_format, read_identity, read_note
 from state_ledger.companion.identity import companion_path
 from state_ledger.companion.source import Source
-from state_ledger.connection import read_only_uri
-from state_ledger.sqlite import Connection, sqlite3
+from state_ledger.sqlite import Connection, read_only_uri, sqlite3
 
 SIDECARS = ("", "-wal", "-shm")
 

@@ -47,6 +47,14 @@ CJK = TextIndex("messages_fts_cjk", "messages_fts_cjk_src", "cjk_unicode61", "to
 """Made only where its tokenizer, a loadable extension, is there: see `state_ledger.full_text.cjk`."""
 
 
+AUTOMERGE = 16
+CRISISMERGE = 64
+"""How many pieces of an index pile up before an append has to merge them.
+
+SQLite's 4 and 16 make one append in a hundred wait for a merge: performance, "Writing".
+"""
+
+
 def create(connection: Connection) -> list[TextIndex]:
     """Makes source views, FTS5 tables and triggers, and fills the indexes from `messages`.
 
@@ -59,13 +67,20 @@ def create(connection: Connection) -> list[TextIndex]:
             if not has_tokenizer(connection, index.tokenize):
                 continue
             connection.execute(source_view_sql(index))
-        connection.execute(table_sql(index))
+        create_table(connection, index)
         for statement in trigger_sql(index):
             connection.execute(statement)
         made.append(index)
     for index in made:
         rebuild(connection, index)
     return made
+
+
+def create_table(connection: Connection, index: TextIndex) -> None:
+    """Makes the FTS5 table of an index, empty and set to merge late."""
+    connection.execute(table_sql(index))
+    for setting, value in (("automerge", AUTOMERGE), ("crisismerge", CRISISMERGE)):
+        connection.execute(f"INSERT INTO {index.name}({index.name}, rank) VALUES (?, ?)", (setting, value))
 
 
 def rebuild(connection: Connection, index: TextIndex) -> None:

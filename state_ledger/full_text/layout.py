@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import Enum
 
 from state_ledger import full_text
-from state_ledger.full_text import TRIGRAMS, WORDS, TextIndex
+from state_ledger.full_text import TRIGRAMS, WORDS, TextIndex, parts
 from state_ledger.sqlite import Connection, version_info
 
 STORAGE_VERSION = "1"
@@ -33,7 +33,8 @@ class Layout(Enum):
     CURRENT: ours. FOREIGN: the tables are right, the view or a trigger is not ours: other programs
     index all of a text with NULs in it, see `full_text`. OLD: an earlier layout, or none.
     BROKEN: an earlier layout whose index and triggers contradict each other, so that deleting a
-    message fails. NEWER: of a later schema, not to be touched.
+    message fails, or an index that lost one of its tables, so that no message can be stored. NEWER: of a
+    later schema, not to be touched.
     """
 
     CURRENT = "current"
@@ -50,22 +51,24 @@ def expected() -> tuple[TextIndex, ...]:
 
 def read(connection: Connection) -> Layout:
     """The layout of the two indexes that every store has."""
-    found = _definitions(connection)
+    found = parts.definitions(connection)
     words, trigrams = found.get(WORDS.name, ""), found.get(TRIGRAMS.name, "")
     if "messages_fts_src" in words or (f"content='{TRIGRAMS.source}'" in trigrams and "tool_calls" not in trigrams):
         return Layout.NEWER
-    if any(found.get(index.name) != _plain(full_text.table_sql(index)) for index in expected()):
+    if parts.missing(connection):
+        return Layout.BROKEN
+    if any(found.get(index.name) != parts.plain(full_text.table_sql(index)) for index in expected()):
         # The words without a copy of their text, the trigrams with one: what a newer program makes of a
         # file from before version 10, filling the first with a text that its own triggers do not know.
         mixed = "content=messages" in words and trigrams and "content=" not in trigrams
         return Layout.BROKEN if mixed else Layout.OLD
-    ours = all(found.get(name) == _plain(sql) for index in expected() for name, sql in _companions(index))
+    ours = all(found.get(name) == parts.plain(sql) for index in expected() for name, sql in _companions(index))
     return Layout.CURRENT if ours else Layout.FOREIGN
 
 
 def lacks_triggers(connection: Connection) -> bool:
     """Whether a trigger is missing: then rows may have been written that no index knows of."""
-    found = _definitions(connection)
+    found = parts.definitions(connection)
     return any(name not in found for index in expected() for name in index.triggers)
 
 
@@ -78,6 +81,7 @@ def is_complete(connection: Connection) -> bool:
 
 def rewrite(connection: Connection) -> None:
     """Makes the indexes anew from all messages, at once; what was there before is gone."""
+    parts.restore(connection)
     _drop_companions(connection)
     for index in full_text.INDEXES:
         connection.execute(f"DROP TABLE IF EXISTS {index.name}")
@@ -93,11 +97,12 @@ def begin(connection: Connection) -> None:
     Until then the triggers leave the messages alone that are still to come, and a search has to
     look through those itself: `state_meta` says which.
     """
+    parts.restore(connection)
     _drop_companions(connection)
     # Renaming a table must not make SQLite look at triggers of an index whose tokenizer is missing.
     connection.execute("PRAGMA legacy_alter_table = ON")
     for index in full_text.INDEXES:
-        if index.name in _definitions(connection):
+        if index.name in parts.definitions(connection):
             connection.execute(f"ALTER TABLE {index.name} RENAME TO {_free_name(connection, index)}")
     connection.execute("PRAGMA legacy_alter_table = OFF")
     for index in expected():
@@ -110,7 +115,7 @@ def make(connection: Connection, index: TextIndex) -> None:
     if index.source != "messages":
         connection.execute(f"DROP VIEW IF EXISTS {index.source}")
         connection.execute(full_text.source_view_sql(index))
-    connection.execute(full_text.table_sql(index))
+    full_text.create_table(connection, index)
     for sql in full_text.trigger_sql(index):
         connection.execute(sql)
 
@@ -131,10 +136,10 @@ def take_over(connection: Connection) -> None:
 
 def needs_guard(connection: Connection) -> bool:
     """Whether the trigrams are kept with a copy of their text, by triggers that a NUL can make fail."""
-    found = _definitions(connection)
+    found = parts.definitions(connection)
     sql = found.get(TRIGRAMS.name, "")
     inline = bool(sql) and "content=" not in sql
-    return inline and any(found.get(name) != _plain(sql) for name, sql in _guarded())
+    return inline and any(found.get(name) != parts.plain(sql) for name, sql in _guarded())
 
 
 def guard(connection: Connection) -> None:
@@ -280,20 +285,8 @@ def _drop_companions(connection: Connection) -> None:
 
 
 def _free_name(connection: Connection, index: TextIndex) -> str:
-    taken = _definitions(connection)
+    taken = parts.definitions(connection)
     name, number = OLD_PREFIX + index.name, 2
     while name in taken:
         name, number = f"{OLD_PREFIX}{index.name}_{number}", number + 1
     return name
-
-
-def _definitions(connection: Connection) -> dict[str, str]:
-    rows = connection.execute(
-        "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL AND name LIKE '%messages\\_fts%' ESCAPE '\\'"
-    )
-    return {str(row[0]): _plain(str(row[1])) for row in rows}
-
-
-def _plain(sql: str) -> str:
-    """A definition without the differences that make none."""
-    return "".join(sql.split()).lower().replace('"', "").replace("ifnotexists", "")

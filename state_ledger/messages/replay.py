@@ -64,6 +64,13 @@ def get_resume_conversations(writer: Writer, session_id: str) -> tuple[list[Mess
     return repair(own), _conversation((row for link in chain for row in rows[link]), drop_repeats=True)
 
 
+def get_ancestor_display_prefix(writer: Writer, session_id: str) -> list[Message]:
+    """What `get_messages_as_conversation` with `include_ancestors` puts before the session's own messages."""
+    chain = _with_ancestors(writer, session_id)[:-1]
+    rows = _rows(writer, chain, include_inactive=False) if chain else {}
+    return _conversation((row for link in chain for row in rows[link]), drop_repeats=True)
+
+
 def sanitize_context(text: str) -> str:
     """Text without the memory that an agent injected into it: whole blocks, their notice, stray tags."""
     if "memory" not in text and "memory" not in text.lower():

@@ -152,6 +152,37 @@ def set_latest_user_api_content(writer: Writer, session_id: str, content: Any, a
     return writer.write(work)
 
 
+def set_latest_matching_message_display_kind(
+    writer: Writer,
+    session_id: str,
+    *,
+    role: str,
+    content: Any,
+    display_kind: str | None,
+    display_metadata: Mapping[str, Any] | str | None = None,
+) -> bool:
+    """Says how the newest live message of a role with this content is to be shown; False if there is none.
+
+    display_metadata: an object, or its JSON text; takes the place of what was there, None too.
+    """
+    session_id = scrub(session_id)
+    values = message_rows.entry(role, content, display_kind=display_kind, display_metadata=display_metadata).values
+    of = dict(zip(message_rows.WRITTEN, values, strict=True))
+    stored = of["content"]
+
+    def work(connection: Connection) -> bool:
+        return connection.execute(
+            "UPDATE messages SET display_kind = ?, display_metadata = ? WHERE id ="
+            f" (SELECT max(id) FROM messages WHERE session_id = ? AND role = ? AND content IS ? AND {LIVE})",
+            (
+                of["display_kind"], of["display_metadata"], session_id, of["role"],
+                str(stored) if isinstance(stored, (int, float)) else stored,
+            ),
+        ).rowcount > 0  # fmt: skip
+
+    return writer.write(work)
+
+
 def _store(connection: Connection, session_id: str, ready: Iterable[Entry]) -> None:
     """Stores messages as the live ones of a session and counts them into its row."""
     found = connection.execute("SELECT 1 FROM sessions WHERE id = ?", (session_id,)).fetchone()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from sqlite_utils import Database
 
 from state_ledger import schema
-from state_ledger.full_text import cjk
+from state_ledger.full_text import cjk, parts
 from state_ledger.full_text import layout as text_layout
 from state_ledger.full_text.layout import Layout
 from state_ledger.migrate import key_shapes, migration_set
@@ -144,6 +144,24 @@ def bring_up_to_date(connection: Connection) -> None:
     if _stored_versions(connection) != [schema.SCHEMA_VERSION]:
         connection.execute("DELETE FROM schema_version")
         connection.execute("INSERT INTO schema_version(version) VALUES (?)", (schema.SCHEMA_VERSION,))
+
+
+def lost_an_index(connection: Connection, error: Exception) -> bool:
+    """Whether a write failed since a full-text index is damaged, as far as that can be told at once."""
+    return str(error).startswith(("fts5: corruption", "vtable constructor failed: messages_fts")) or bool(
+        parts.missing(connection)
+    )
+
+
+def free_of_lost_index(connection: Connection) -> None:
+    """Makes the full-text indexes anew, those of a big store only later, so that messages can be stored."""
+    if text_layout.read(connection) is Layout.NEWER:
+        return
+    if is_large(connection):
+        text_layout.begin(connection)
+        text_layout.set_mark(connection, text_layout.OFFER_KEY, "1")
+    else:
+        text_layout.rewrite(connection)
 
 
 def add_missing_columns(connection: Connection) -> None:

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from state_ledger.companion import open_for_search, store_path
-from state_ledger.sqlite import Connection
+from state_ledger.companion import open_for_search
+from state_ledger.sqlite import Connection, store_path
 
 Name = Literal["store", "companion"]
 

@@ -6,6 +6,7 @@ connections do not enforce foreign keys, and some triggers look the session of a
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +17,9 @@ from state_ledger.sqlite import Connection
 from state_ledger.writing.writer import Writer
 
 _BATCH = 500
+
+GHOST_AGE_S = 86_400
+"""Seconds since its start after which an empty session of a terminal is one that nobody will use."""
 
 
 def delete_session(
@@ -86,6 +90,19 @@ def delete_empty_sessions(writer: Writer, sessions_dir: Path | str | None = None
     A counter may say 0 beside messages that are there: such a session stays.
     """
     return len(_delete_where(writer, _empty(writer.shape), (), sessions_dir))
+
+
+def prune_empty_ghost_sessions(writer: Writer, sessions_dir: Path | str | None = None) -> int:
+    """Deletes what a terminal that was opened and closed again leaves behind; returns the number of sessions.
+
+    These are sessions of the source `tui` that began more than a day ago, have ended and have neither
+    title nor message. Their children, if any, become roots.
+    """
+    ghost = (
+        "s.source = 'tui' AND s.ended_at IS NOT NULL AND s.started_at < ?"
+        f" AND {column(writer.shape, 'sessions', 'title', 's')} IS NULL AND {_no_messages('s')}"
+    )
+    return len(_delete_where(writer, ghost, (time.time() - GHOST_AGE_S,), sessions_dir))
 
 
 def _delete_where(

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from state_ledger.companion import store_path
 from state_ledger.search import vocabulary
 from state_ledger.search.indexes import STRUCTURED
 from state_ledger.search.match import Fields
@@ -27,7 +26,7 @@ from state_ledger.search.query import And, Node, Not
 from state_ledger.search.term import Term
 from state_ledger.search.text import HAS_MARKS
 from state_ledger.search.vocabulary import Vocabulary
-from state_ledger.sqlite import Connection, read_only_uri, sqlite3
+from state_ledger.sqlite import Connection, read_only_uri, sqlite3, store_path
 
 QUICK_S = 0.02
 MAX_AGE_S = 900.0

@@ -5,9 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from pathlib import Path
 
-from state_ledger.companion import store_path
 from state_ledger.shape import Shape
-from state_ledger.sqlite import Connection
+from state_ledger.sqlite import Connection, store_path
 
 
 def of(connection: Connection) -> Shape:

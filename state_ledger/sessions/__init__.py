@@ -172,7 +172,7 @@ def end_session(writer: Writer, session_id: str, end_reason: str | None) -> None
 
 def reopen_session(writer: Writer, session_id: str) -> None:
     """Takes the end of a session back: time and reason."""
-    _set(writer, session_id, ended_at=None, end_reason=None)
+    set_columns(writer, session_id, ended_at=None, end_reason=None)
 
 
 def promote_to_session_reset(writer: Writer, session_id: str, reason: str = "session_reset") -> bool:
@@ -237,7 +237,8 @@ def update_session_cwd(
     if not cwd:
         return
     known = {"git_branch": git_branch, "git_repo_root": git_repo_root}
-    _set(writer, session_id, cwd=cwd, **{name: value for name, value in known.items() if value and value.strip()})
+    told = {name: value for name, value in known.items() if value and value.strip()}
+    set_columns(writer, session_id, cwd=cwd, **told)
 
 
 def backfill_repo_roots(writer: Writer, roots: Mapping[str, str]) -> None:
@@ -256,39 +257,12 @@ def update_session_meta(
 ) -> None:
     """Replaces `model_config` (JSON text), and the model where one is given."""
     given = {} if model is None else {"model": model}
-    _set(writer, session_id, model_config=model_config_json, **given)
+    set_columns(writer, session_id, model_config=model_config_json, **given)
 
 
 def update_system_prompt(writer: Writer, session_id: str, system_prompt: str | None) -> None:
     """Replaces the stored system prompt."""
-    _set(writer, session_id, system_prompt=system_prompt)
-
-
-def update_session_model(writer: Writer, session_id: str, model: str | None) -> None:
-    """Sets the model; drops the lock on another one and the system prompt that was made for it."""
-    lock = "$.browser_model_lock"
-    writer.write(
-        lambda connection: connection.execute(
-            "UPDATE sessions SET model = ?, system_prompt = NULL, model_config ="
-            " CASE WHEN NOT json_valid(model_config) THEN model_config"
-            f" WHEN json_type(model_config, '{lock}') IS NULL THEN model_config"
-            f" ELSE json_remove(model_config, '{lock}') END WHERE id = ?",
-            (scrub_optional(model), session_id),
-        )
-    )
-
-
-def update_session_billing_route(
-    writer: Writer,
-    session_id: str,
-    *,
-    provider: str | None,
-    base_url: str | None,
-    billing_mode: str | None = None,
-) -> None:
-    """Sets provider and base URL, the mode where one is given; drops the system prompt."""
-    given = {} if billing_mode is None else {"billing_mode": billing_mode}
-    _set(writer, session_id, billing_provider=provider, billing_base_url=base_url, system_prompt=None, **given)
+    set_columns(writer, session_id, system_prompt=system_prompt)
 
 
 def distinct_session_cwds(writer: Writer, include_archived: bool = False) -> list[dict[str, Any]]:
@@ -307,7 +281,8 @@ def distinct_session_cwds(writer: Writer, include_archived: bool = False) -> lis
     return [dict(row) for row in rows]
 
 
-def _set(writer: Writer, session_id: str, **columns: str | None) -> None:
+def set_columns(writer: Writer, session_id: str, **columns: str | None) -> None:
+    """Sets text columns of a session; nothing happens for an unknown one."""
     settings = ", ".join(f"{name} = ?" for name in columns)
     values = [*map(scrub_optional, columns.values()), session_id]
     writer.write(lambda connection: connection.execute(f"UPDATE sessions SET {settings} WHERE id = ?", values))

@@ -25,13 +25,18 @@ MAX_RETRIES = 15
 RETRY_MIN_S = 0.020
 RETRY_MAX_S = 0.150
 
-POLL_MIN_S = 0.001
-POLL_MAX_S = 0.004
-"""How often somebody asks for the lock who has waited a whole try for it already.
+POLL_MIN_S = 0.0005
+POLL_MAX_S = 0.002
+"""How often somebody asks for the lock who had to wait for it lately.
 
-SQLite asks every 100 ms by then. A program that writes without pause gives the lock back for a tenth
-of a millisecond at a time, so that with seven of those an unlucky eighth waited up to 10 s.
+SQLite asks ever more rarely, every 100 ms in the end. A program that writes without pause gives the
+lock back for a tenth of a millisecond at a time, so that of eight of them an unlucky one waited up to
+10 s. When all of them ask alike often, each gets its share.
 """
+WAITED_S = 0.005
+"""Who got the lock sooner did not wait for it, but perhaps for its turn on the processor."""
+REMEMBERED_S = 1.0
+"""How long a wait makes a writer ask often."""
 
 _BUSY, _LOCKED = 5, 6  # SQLITE_BUSY and SQLITE_LOCKED; Python names them from 3.11 on
 _BUSY_MESSAGES = ("database is locked", "database table is locked", "database schema is locked")
@@ -42,7 +47,7 @@ _WAL_WRITE_BYTE = 120
 
 
 class Patience:
-    """How much longer one write may wait for the lock. tested: whether it had to wait already.
+    """How much longer one write may wait for the lock.
 
     >>> patience = Patience(path)
     >>> while True:
@@ -55,7 +60,6 @@ class Patience:
     def __init__(self, path: Path, retries: int = MAX_RETRIES) -> None:
         self._path = path
         self._left = retries
-        self.tested = False
         self._began = time.monotonic()
 
     def pause(self, error: sqlite3.OperationalError) -> None:
@@ -69,32 +73,49 @@ class Patience:
         if self._left <= 0:
             waited = time.monotonic() - self._began
             raise StoreBusyError(self._path, waited, holder_of(self._path)) from error
-        self.tested = True
         time.sleep(random.uniform(RETRY_MIN_S, RETRY_MAX_S))
 
 
-def begin(connection: Connection, *, eagerly: bool = False) -> None:
-    """Begins a transaction that writes, waiting a second for the lock; eagerly: asking often meanwhile.
+class Queue:
+    """How the writes of one handle stand in line for the lock.
 
-    Raises sqlite3.OperationalError if another has the lock still.
+    As SQLite does it while nobody is in the way, by asking often once somebody was.
     """
-    if not eagerly:
-        connection.execute("BEGIN IMMEDIATE")
-        return
-    deadline = time.monotonic() + BUSY_TIMEOUT_S
-    before = connection.execute("PRAGMA busy_timeout").fetchone()[0]
-    connection.execute("PRAGMA busy_timeout = 0").fetchall()
-    try:
-        while True:
-            try:
-                connection.execute("BEGIN IMMEDIATE")
-                return
-            except sqlite3.OperationalError as error:
-                if not is_busy(error) or time.monotonic() > deadline:
-                    raise
-            time.sleep(random.uniform(POLL_MIN_S, POLL_MAX_S))
-    finally:
-        connection.execute(f"PRAGMA busy_timeout = {before}").fetchall()
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._eager_until = 0.0
+
+    def begin(self) -> None:
+        """Begins a transaction that writes, waiting a second for the lock.
+
+        Raises sqlite3.OperationalError if another has the lock still.
+        """
+        began = time.monotonic()
+        try:
+            if began < self._eager_until:
+                self._ask_often(began + BUSY_TIMEOUT_S)
+            else:
+                self._connection.execute("BEGIN IMMEDIATE")
+        finally:
+            ended = time.monotonic()
+            if ended - began > WAITED_S:
+                self._eager_until = ended + REMEMBERED_S
+
+    def _ask_often(self, deadline: float) -> None:
+        before = self._connection.execute("PRAGMA busy_timeout").fetchone()[0]
+        self._connection.execute("PRAGMA busy_timeout = 0").fetchall()
+        try:
+            while True:
+                try:
+                    self._connection.execute("BEGIN IMMEDIATE")
+                    return
+                except sqlite3.OperationalError as error:
+                    if not is_busy(error) or time.monotonic() > deadline:
+                        raise
+                time.sleep(random.uniform(POLL_MIN_S, POLL_MAX_S))
+        finally:
+            self._connection.execute(f"PRAGMA busy_timeout = {before}").fetchall()
 
 
 def patiently(path: Path, attempt: Callable[[], T]) -> T:

@@ -8,21 +8,14 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from state_ledger import access, full_text, schema
-from state_ledger.connection import decode_text, read_only_uri
+from state_ledger import access, schema
+from state_ledger.connection import decode_text
 from state_ledger.errors import StoreAccessError
-from state_ledger.sqlite import Connection, Row, sqlite3
+from state_ledger.sqlite import Connection, Row, read_only_uri, sqlite3
 from state_ledger.writing import contention, journal
 
 _CORRUPT, _NOTADB, _IOERR = 11, 26, 10
 _CANTOPEN, _READONLY = 14, 8
-
-FTS_AUTOMERGE = 16
-FTS_CRISISMERGE = 64
-"""How many pieces of a full-text index pile up before an append has to merge them.
-
-SQLite's 4 and 16 make one append in a hundred wait for a merge: performance, "Writing".
-"""
 
 _making = threading.Lock()
 """One file is made at a time: closing the descriptor it was made with would drop the POSIX locks
@@ -158,7 +151,6 @@ def _make_store(connection: Connection, path: Path) -> None:
         try:
             if not _table_names(connection):
                 schema.create(connection)
-                _tune_indexes(connection)
             connection.execute("COMMIT")
         except BaseException:
             if connection.in_transaction:
@@ -166,16 +158,6 @@ def _make_store(connection: Connection, path: Path) -> None:
             raise
 
     contention.patiently(path, make)
-
-
-def _tune_indexes(connection: Connection) -> None:
-    made = _table_names(connection)
-    for index in full_text.INDEXES:
-        if index.name in made:
-            for setting, value in (("automerge", FTS_AUTOMERGE), ("crisismerge", FTS_CRISISMERGE)):
-                connection.execute(
-                    f"INSERT INTO {index.name}({index.name}, rank) VALUES (?, ?)", (setting, value)
-                )
 
 
 def _table_names(connection: Connection) -> set[str]:

@@ -6,6 +6,7 @@ is stored as a whole, or an exception says that it was not.
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +21,9 @@ from state_ledger.schema import SCHEMA_VERSION, TABLES
 from state_ledger.shape import Shape
 from state_ledger.sqlite import Connection, Row, sqlite3
 from state_ledger.writing import checkpoints, journal, opening
-from state_ledger.writing.contention import Patience, begin, is_busy, patiently, result_code
+from state_ledger.writing.contention import Patience, Queue, is_busy, patiently, result_code
+
+_log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -47,6 +50,7 @@ class Writer:
         self.read_only = read_only
         self.lock = threading.RLock()
         self._writing = False
+        self._mended = False
         self._closed = False
         # SQLite keeps the log beside the real file, whatever links lead there and wherever we go meanwhile.
         self._file = Path(os.path.realpath(self.path))
@@ -54,6 +58,10 @@ class Writer:
         self._files: dict[str, int] = {}
         opened = opening.open_to_read if read_only else opening.open_to_write
         self.connection: Connection = opened(self.path)
+        self._queue = Queue(self.connection)
+        # Kept, as it is asked on every write; without a factory its row is a tuple.
+        self._cookie = self.connection.cursor()
+        self._cookie.row_factory = None
         try:
             patiently(self._file, self.renew_shape)
             if read_only:
@@ -83,6 +91,7 @@ class Writer:
             self._schema_cookie = self._read_cookie()
             self._shape = Shape.read(self.connection)
             self._absent = _absent_columns(self.connection) if self.too_new else {}
+            self._cjk_in_the_way = not self.read_only and cjk.in_the_way(self.connection)
             return self._shape
 
     def write(self, work: Callable[[Connection], T]) -> T:
@@ -103,10 +112,12 @@ class Writer:
                 try:
                     result = self._transact(work, patience)
                     break
-                except sqlite3.OperationalError as error:
+                except sqlite3.DatabaseError as error:
                     if result_code(error) == _FULL:
                         raise StoreFullError(self.path) from error
-                    if not is_busy(error):
+                    if self._mended_index(error):
+                        continue
+                    if not isinstance(error, sqlite3.OperationalError) or not is_busy(error):
                         raise
                     obstacle = error
             patience.pause(obstacle)  # without the lock: other threads may read meanwhile
@@ -175,7 +186,7 @@ class Writer:
             raise StoreAccessError(
                 self.path, f"{self.path} is open to read only.", "Open it with read_only=False to write."
             )
-        begin(self.connection, eagerly=patience.tested)
+        self._queue.begin()
         self._writing = True
         try:
             # On every write: a message is stored or an exception is raised, also after a replacement.
@@ -192,6 +203,16 @@ class Writer:
         finally:
             self._writing = False
 
+    def _mended_index(self, error: sqlite3.DatabaseError) -> bool:
+        """Frees a store, once per handle, of an index that keeps messages out; whether the write may be tried again."""
+        if self._mended or self.too_new or is_busy(error) or not migrate.lost_an_index(self.connection, error):
+            return False
+        self._mended = True
+        _log.warning("A full-text index of %s is damaged (%s) and is made anew.", self.path, error)
+        patience = Patience(self._file)
+        patiently(self._file, lambda: self._transact(migrate.free_of_lost_index, patience))
+        return True
+
     def _commit(self, patience: Patience) -> None:
         """Commits; without a write-ahead log that has to wait for readers, with the work still done."""
         while self.connection.in_transaction:
@@ -206,9 +227,13 @@ class Writer:
             self.renew_shape()
         if self._absent:
             raise SchemaTooNewError(self.path, self._shape.version or 0, self._absent)
+        if self._cjk_in_the_way:
+            # In a store of any schema: no message is lost for an index that only others can keep.
+            cjk.step_aside(self.connection)
+            self.renew_shape()
 
     def _read_cookie(self) -> int:
-        return int(self.connection.execute("PRAGMA main.schema_version").fetchone()[0])
+        return int(self._cookie.execute("PRAGMA main.schema_version").fetchall()[0][0])
 
     def _note_files(self) -> None:
         for name in (str(self._file), f"{self._file}-wal"):

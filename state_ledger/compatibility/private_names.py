@@ -1,8 +1,5 @@
 """The private names of the agent's own `SessionDB` that programs in the field reach for. Kept in one place.
 
-They are a seam for such programs and nothing else: the project itself uses none of them. What each
-does is what session-db, sections 0 and 1, says of it.
-
 | name | here |
 |---|---|
 | `db._conn` | the handle's connection: autocommit, rows are `sqlite3.Row` |

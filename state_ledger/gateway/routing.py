@@ -1,4 +1,4 @@
-"""Gateway routing: which session a chat of a messaging platform goes to.
+"""Routing: which session a chat of a messaging platform goes to.
 
 Source: session-db, section 13; table `gateway_routing`. The entries are JSON text that belongs to the
 gateway, kept as it is. A scope keeps several gateways in one store apart.
