@@ -10,12 +10,12 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks import canned_json, companion, memory, pages, start, store, views
+from benchmarks import canned_json, companion, memory, pages, start, store, transcript, views
 from benchmarks.application import serving
 from benchmarks.figure import Figure, table
 from state_ledger.sqlite import sqlite3
 
-PARTS = ("views", "start", "json", "pages", "memory", "companion")
+PARTS = ("views", "start", "json", "pages", "transcript", "memory", "companion")
 
 
 def main() -> int:
@@ -34,6 +34,8 @@ def main() -> int:
     if "start" in given.only:
         figures += start.measure(path, given.runs)
     figures += asyncio.run(_in_process(path, given.only, given.turns))
+    if "transcript" in given.only:
+        figures += asyncio.run(transcript.measure(given.turns))
     if "memory" in given.only:
         figures += memory.measure(path)
     if "companion" in given.only:

@@ -7,23 +7,19 @@ http, https and mailto), and is shown as plain text where rendering it would tak
 from __future__ import annotations
 
 import asyncio
-import re
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from datetime import datetime, timezone
-from functools import partial
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
-from bleach.html5lib_shim import Filter
-from bleach.linkifier import LinkifyFilter
-from bleach.sanitizer import Cleaner
 from datasette import hookimpl
-from markdown import markdown as to_html
 from markupsafe import Markup
 
 from state_ledger import content
+from state_ledger.markdown import CACHE, too_costly
+from state_ledger.pages.links import Links
 from state_ledger.plugins.address import App, Scope, path_of
 from state_ledger.plugins.stores import registry
 
@@ -33,30 +29,11 @@ if TYPE_CHECKING:
     from state_ledger.settings import Settings
 
 
-EXTENSIONS = ["fenced_code", "tables"]
-TAGS = frozenset(
-    {
-        "a", "abbr", "acronym", "b", "blockquote", "br", "code", "del", "em", "h1", "h2", "h3", "h4", "h5", "h6",
-        "hr", "i", "li", "ol", "p", "pre", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
-    }
-)  # fmt: skip
-"""Every element that can come out of Markdown."""
-
 LIST_CHARACTERS = 2000
 """Where a message is cut on a page of many rows: 100 messages of 100 kB made a page of 10.2 MB."""
 
 PAGE_BUDGET_S = 0.4
 """Seconds of Markdown on one page; after that, messages are shown as they are."""
-
-MARKER_LIMITS: Mapping[str, int] = {
-    "<": 200, ">": 600, "`": 600, "(": 1000, "=": 1000, "|": 1500, "\n": 1500,
-}  # fmt: skip
-"""How often a character may occur in text that is rendered. Beside `[`, whose limit is a setting, these
-are the ones whose cost grows with the square of their number: 20,000 `(` or `<a ` took 4 to 6 s."""
-
-RUN_LIMITS: Mapping[str, int] = {"*": 1000, "_": 1500}
-"""How many runs of a mark of emphasis may occur; one run is cheap whatever its length. Each run may be
-an element, at 50 to 120 µs: 20,000 characters of `***a` or `_a__*` took 0.4 to 1 s."""
 
 MOMENTS = frozenset(
     {
@@ -66,11 +43,14 @@ MOMENTS = frozenset(
 )  # fmt: skip
 """Columns that hold epoch seconds, or milliseconds in stores that mixed them up."""
 
+TRANSCRIPTS = {
+    "session_id": "session", "link_session_id": "session", "tip_session_id": "session", "parent_session_id": "session",
+    "conversation_id": "conversation", "work_id": "work",
+}  # fmt: skip
+"""Columns of questions and of the ledger's views that name a session, and the page that reads it."""
+
 EARLIEST, LATEST = 946_684_800, 4_102_444_800
 """The years 2000 to 2099 in epoch seconds: what is outside is not a moment of an agent's life."""
-
-_LINK_TARGET = re.compile(r"(?:https?://|mailto:)[^\s]", re.IGNORECASE)
-
 
 class _Page:
     """The page being rendered. one_row: whether it is a row's own page; spent_s: on Markdown so far."""
@@ -94,12 +74,22 @@ def render_cell(
             return None
         return moment(value, registry(datasette).settings.zone_name)
     # A blob is text that something stored as bytes: Datasette would offer it as a file to download.
-    if (kind is not str and kind is not bytes) or not value or table is None:
+    if (kind is not str and kind is not bytes) or not value:
         return None
     held = registry(datasette)
+    if table is None or table.startswith("ledger_"):
+        return _transcript(datasette, database, column, value)
     if database not in held.stores or column not in held.settings.markdown_columns.get(table, ()):
         return None
     return _message(datasette, held.settings, database, table, row, value)
+
+
+def _transcript(datasette: Datasette, database: str, column: str, value: str | bytes) -> Markup | None:
+    """An id in the answer to a question as a link to what it names."""
+    if column not in TRANSCRIPTS or type(value) is not str or database not in registry(datasette).stores:
+        return None
+    href = Links(str(datasette.urls.database(database))).transcript(TRANSCRIPTS[column], value)
+    return Markup('<a href="{}">{}</a>').format(href, value)
 
 
 def moment(value: float, zone: str) -> Markup | None:
@@ -124,11 +114,8 @@ def moment(value: float, zone: str) -> Markup | None:
 
 def markdown(text: str, *, max_brackets: int) -> Markup:
     """Text as allow-listed HTML; escaped in a `<pre>` where rendering it would take too long."""
-    if too_costly(text, max_brackets):
-        return plain(text)
-    try:
-        body = _cleaner().clean(to_html(text, output_format="html", extensions=EXTENSIONS))
-    except RecursionError:  # deeply nested quotes and lists
+    body = CACHE.render(text, max_brackets=max_brackets)
+    if body is None:
         return plain(text)
     # Datasette's cells keep white space as it is, which Markdown's lines must not.
     return Markup(f'<div class="ledger-markdown" style="white-space: normal">{body}</div>')
@@ -137,15 +124,6 @@ def markdown(text: str, *, max_brackets: int) -> Markup:
 def plain(text: str) -> Markup:
     """Text as it is, wrapped to the width of the cell."""
     return Markup('<pre class="ledger-plain" style="white-space: pre-wrap">{}</pre>').format(text)
-
-
-def too_costly(text: str, max_brackets: int) -> bool:
-    """Whether text has so many Markdown marks that rendering it could take seconds."""
-    return (
-        text.count("[") > max_brackets
-        or any(text.count(marker) > limit for marker, limit in MARKER_LIMITS.items())
-        or any(len(re.findall(rf"\{marker}+", text)) > limit for marker, limit in RUN_LIMITS.items())
-    )
 
 
 @hookimpl
@@ -212,40 +190,3 @@ def _cut_note(
     else:
         href, label = datasette.urls.row(database, table, key), "whole message"
     return Markup('<p class="ledger-note">… {}: <a href="{}">{}</a>.</p>').format(note, href, label)
-
-
-class _Tame(Filter):  # type: ignore[misc]
-    """An image becomes its description; a link tells its target nothing."""
-
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        for token in Filter.__iter__(self):
-            name, data = token.get("name"), token.get("data")
-            if name == "img":
-                alt = data.get((None, "alt"), "") if isinstance(data, dict) else ""
-                yield {"type": "Characters", "data": f"[image: {alt}]" if alt else "[image]"}
-                continue
-            if name == "a" and token["type"] == "StartTag" and (None, "href") in data:
-                data[(None, "rel")] = "nofollow noopener noreferrer"
-            yield token
-
-
-def _cleaner() -> Cleaner:
-    # Not kept between calls: a Cleaner holds its parser's state.
-    return Cleaner(
-        tags=TAGS | {"img"},
-        attributes=_may_keep,
-        protocols={"http", "https", "mailto"},
-        filters=[partial(LinkifyFilter, callbacks=[_written_out], skip_tags={"pre"}), _Tame],
-    )
-
-
-def _written_out(attributes: dict[Any, str], new: bool = False) -> dict[Any, str] | None:
-    """Makes a link of a whole address in text, and none of a word with a dot: main.py, README.md."""
-    return None if new and _LINK_TARGET.match(attributes["_text"]) is None else attributes
-
-
-def _may_keep(tag: str, name: str, value: str) -> bool:
-    if tag == "a" and name == "href":
-        # Bleach lets addresses without a scheme pass, which would lead into this instance.
-        return _LINK_TARGET.match(value) is not None
-    return tag == "img" and name == "alt"

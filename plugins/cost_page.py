@@ -65,7 +65,7 @@ async def cost_page(request: Any, datasette: Datasette) -> Response:
     context |= {"problems": problems, "dates": f"{page.dates(period)}, days in {zone}"}
     return await page.respond(
         datasette, request, "ledger_cost.html", context,
-        title="Cost", store=name, section="cost", status=status,
+        title="Cost", store=name, section="cost", status=status, permalink=context.pop("permalink", ""),
     )  # fmt: skip
 
 
@@ -130,6 +130,7 @@ def _answer(cost: Cost, at: Links) -> dict[str, Any]:
     picture = _days(cost, at, said) if cost.daily else _bars(cost, at, said)
     return {
         "answered": True,
+        "permalink": at.cost({**cost.asked, "group": cost.group.key} | ({"period": "all"} if cost.all_time else {})),
         "sums": total,
         "exact": figures.exact_money(total.cost_usd),
         "unpriced": at.query("unpriced_usage", _same(cost)),

@@ -126,7 +126,7 @@ def _work_row(row: Record, at: Links) -> list[Cell]:
         sub.append(str(row["source"]))
     ratio = row["cache_read_ratio"]
     return [
-        Cell(str(row["title"] or row["work_id"]), at.query("lineage_work", {"session": row["work_id"]}),
+        Cell(str(row["title"] or row["work_id"]), at.work(str(row["work_id"])),
              title=str(row["work_id"]), sub=" · ".join(sub)),
         Cell(cost, title=figures.exact_money(row["cost_usd"]), word=not cost.startswith("$")),
         Cell(figures.count(row["api_call_count"]), word=row["api_call_count"] is None),

@@ -79,14 +79,17 @@ async def respond(
     store: str = "",
     section: str = "",
     status: int = 200,
+    permalink: str = "",
     finder: dict[str, Any] | None = None,
 ) -> Response:
     """Renders one of our templates in the frame, under the strict content policy.
 
+    permalink: the address that shows the same again, with every parameter that has a default filled in.
     finder: what the search box of the header holds: `q`, and as `kept` the (name, value) of filters
     that go with it.
     """
     frame = await _frame(datasette, request, title=title, store=store, section=section)
+    frame["permalink"] = permalink
     frame["finder"] |= finder or {}
     body = await datasette.render_template(template, {**context, "page": frame}, request=request)
     return Response.html(
@@ -154,12 +157,12 @@ async def _frame(datasette: Datasette, request: Any, *, title: str, store: str, 
         "title": title,
         "index": urls.path("/"),
         "stylesheet": urls.path(assets.static_path("ledger.css")),
+        "scripts": [urls.path(assets.static_path(name)) for name in ("search.js", "ledger.js")],
         "icon": urls.path(assets.static_path("icon.svg")),
         "cards": urls.path(assets.static_path("cards.js")),
         "plain": urls.path("/-/datasette"),
         "version": state_ledger.__version__,
         "store": store,
-        "script": urls.path(assets.static_path("search.js")),
         "finder": {"q": "", "kept": [], "stores": [], "action": ""},
     }
     if not store:

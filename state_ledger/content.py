@@ -128,6 +128,11 @@ def _scrub_all(value: Any) -> Any:
     return value
 
 
+def shown(part: Part) -> tuple[str, str]:
+    """The type of a decoded part and its text as a person reads it; of an image, a placeholder."""
+    return str(part.get("type", "")), _part_text(part)
+
+
 def _as_part(part: object) -> Part:
     return part if isinstance(part, dict) else {"type": "text", "text": _plain(part)}
 

@@ -23,7 +23,7 @@ READ_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "messages": (
         "id", "session_id", "role", "content", "tool_call_id", "tool_calls", "tool_name", "timestamp",
         "finish_reason", "reasoning", "reasoning_content", "active", "compacted", "observed",
-        "api_content", "display_kind",
+        "api_content", "display_kind", "token_count",
     ),
     "session_model_usage": (
         "session_id", "model", "billing_provider", "billing_base_url", "billing_mode", "task",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
@@ -17,7 +18,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from state_ledger.connection import open_for_reading
 from state_ledger.demo import make_demo
+from state_ledger.pages.links import Links
 from state_ledger.plugins.stores_page import AT_ONCE_BYTES
 from state_ledger.sqlite import sqlite3
 
@@ -143,6 +146,77 @@ def test_from_home_to_cost_to_a_question_to_its_json(
         page.click(".export-links >> text=json")
     assert '"rows"' in page.inner_text("body")
     here.check()
+
+
+def largest_work(store: Path) -> tuple[str, int]:
+    """The first session of the work with most sessions, and a message inside one of its delegates."""
+    with closing(open_for_reading(store)) as connection:
+        work = connection.execute(
+            "SELECT work_id FROM ledger_lineage GROUP BY work_id ORDER BY max(depth) DESC, count(*) DESC LIMIT 1"
+        ).fetchone()[0]
+        inside = connection.execute(
+            "SELECT max(m.id) FROM ledger_messages AS m JOIN ledger_lineage AS l ON l.session_id = m.session_id"
+            " WHERE l.work_id = ? AND l.depth = (SELECT max(depth) FROM ledger_lineage WHERE work_id = ?)"
+            " AND m.state = 'live'",
+            [work, work],
+        ).fetchone()[0]
+    return work, inside
+
+
+@pytest.mark.parametrize("store", ["demo", "schema-25"], indirect=True)
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("width", {**WIDTHS, "laptop": 1280})
+def test_transcripts_fit_every_screen(
+    store: Path, width: str, scheme: str, served: Callable[..., str], visit: Callable[..., Visit]
+) -> None:
+    here = visit(served([store]), width={**WIDTHS, "laptop": 1280}[width], scheme=scheme)
+    at = Links(f"/{store.stem}")
+    work, _ = largest_work(store)
+    for kind in ("session", "conversation", "work"):
+        page = here.go(at.transcript(kind, work, {"inactive": "1"}))
+        here.shoot(f"{store.stem}-transcript-{kind}-{width}-{scheme}-{LINE}")
+        here.check()
+        page.evaluate("document.querySelectorAll('details').forEach(fold => { fold.open = true })")
+        here.check()
+        rows = page.evaluate(
+            "[...document.querySelectorAll('.lineage circle')].map((dot, at) => dot.getBoundingClientRect().top"
+            " + dot.getBoundingClientRect().height / 2 - [...document.querySelectorAll('.tree .name')][at]"
+            ".getBoundingClientRect().top)"
+        )
+        assert rows and all(abs(row - 23) < 1.5 for row in rows), "each dot stands beside its session"
+
+
+@pytest.mark.parametrize("store", ["demo"], indirect=True)
+def test_a_message_inside_a_folded_delegate_is_shown_where_its_link_leads(
+    store: Path, served: Callable[..., str], visit: Callable[..., Visit]
+) -> None:
+    here = visit(served([store]))
+    work, inside = largest_work(store)
+    page = here.go(Links("/demo").work(work, {"message": str(inside)}) + f"#m{inside}")
+    box = page.locator(f"#m{inside}").bounding_box()
+    assert box is not None and 0 <= box["y"] < 900
+    here.check()
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.click("a.copy")
+    page.wait_for_selector("text=Copied")
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied.endswith(f"message={inside}#m{inside}") and copied.startswith(here.address)
+
+
+@pytest.mark.parametrize("store", ["demo"], indirect=True)
+def test_a_transcript_is_read_without_script(
+    store: Path, served: Callable[..., str], visit: Callable[..., Visit]
+) -> None:
+    here = visit(served([store]), scripts=False)
+    page = here.go("/demo")
+    page.locator("section:has(#work) tbody th a").first.click()
+    page.wait_for_url("**/demo/-/work/**")
+    fold = page.locator("details.call").first
+    if fold.count():
+        fold.locator("summary").click()
+        assert fold.get_attribute("open") is not None
+    page.click("a.copy")
+    assert "tz=" in page.url
 
 
 @STORES

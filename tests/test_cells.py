@@ -15,8 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from state_ledger.markdown import too_costly
 from state_ledger.plugins import cells
-from state_ledger.plugins.cells import is_row_path, markdown, moment, plain, too_costly
+from state_ledger.plugins.cells import is_row_path, markdown, moment, plain
 from state_ledger.sqlite import sqlite3
 
 PAYLOADS = [
@@ -146,7 +147,7 @@ def test_markdown_is_rendered_with_tables_and_fenced_code() -> None:
     html = render("# Title\n\n*soft* **loud** kite & co\n\n|a|b|\n|-|-|\n|1|2|\n\n```python\nx < 1\n```")
     for part in ("<h1>Title</h1>", "<em>soft</em>", "<strong>loud</strong>", "kite &amp; co", "<td>1</td>"):
         assert part in html
-    assert "<pre><code>x &lt; 1\n</code></pre>" in html
+    assert "<pre><small>python</small><code>x &lt; 1\n</code></pre>" in html
 
 
 @pytest.mark.parametrize("target", ["https://ok.example/a?b=1&c=2", "http://ok.example", "mailto:a@ok.example"])

@@ -175,7 +175,7 @@ def test_everything_works_without_script(address: str, visit: Callable[..., Visi
     page.wait_for_url("**source=cli**")
     assert query_of(page)["source"] == ["cli"] and query_of(page)["sort"] == ["oldest"]
     page.locator(".hit-link").first.click()
-    page.wait_for_url("**/demo/messages/*")
+    page.wait_for_url("**/demo/-/session/*message=*")
 
 
 def test_the_stock_page_of_a_store_has_a_box_too(address: str, visit: Callable[..., Visit]) -> None:

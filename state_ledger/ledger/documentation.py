@@ -23,7 +23,9 @@ VIEWS: dict[str, str] = {
     "ledger_work": "One piece of work: a conversation and all its delegates, transitively.",
     "ledger_messages": "One logical message: decoded, with its flags; rows stored twice by compaction count once.",
     "ledger_message_times": "One stored message row: only its session and time.",
+    "ledger_message_rows": "One stored message row: the id under which its logical message is shown.",
     "ledger_tool_calls": "One tool call that an assistant message makes.",
+    "ledger_delegate_calls": "One delegate: the message of its parent that called it, by time.",
     "ledger_set_aside": "One row that cannot be true and is in no sum, with the reason.",
     "ledger_discrepancies": "One figure that disagrees with another or is known to have been miscounted;"
     " reported, never corrected.",
@@ -31,6 +33,7 @@ VIEWS: dict[str, str] = {
     "ledger_session_rows": "Building block: counters of the session rows, with what is wrong with them.",
     "ledger_session_rest": "Building block: what each session row carries beyond its `task = ''` usage rows.",
     "ledger_replaced_estimates": "Building block: sessions whose actual cost takes the place of estimates.",
+    "ledger_session_links": "Building block: one session that has a parent link, as stored.",
     "ledger_session_kinds": "Building block: one session and what kind of child it is.",
 }
 """What one row of each view is."""

@@ -10,6 +10,7 @@
 | `message_text(content)` | stored content as a person reads it |
 | `message_problem(content)` | what is wrong with stored content, or NULL |
 | `message_parts(content)` | the number of parts of structured content, NULL for plain text |
+| `message_shown_parts(content)` | JSON list of [type, text] of each part, images as placeholders; NULL for plain text |
 | `untrue(literal, …)` | why the first of a row's counters and amounts, as `quote` wrote them, cannot be true |
 | `lineage_places(row, parent_row, kind, dangling)` | an aggregate: JSON, one array per session |
 
@@ -62,6 +63,7 @@ def register(connection: Connection, zone: str) -> None:
         ("message_text", 1, _message_text),
         ("message_problem", 1, _message_problem),
         ("message_parts", 1, _message_parts),
+        ("message_shown_parts", 1, _message_shown_parts),
         ("untrue", -1, _untrue),
     ):
         connection.create_function(name, arguments, function, deterministic=True)
@@ -85,6 +87,11 @@ def _message_problem(stored: object) -> str | None:
 def _message_parts(stored: object) -> int | None:
     parts = content.decode(stored).parts
     return None if parts is None else len(parts)
+
+
+def _message_shown_parts(stored: object) -> str | None:
+    parts = content.decode(stored).parts
+    return None if parts is None else json.dumps([content.shown(part) for part in parts]).replace("\\u0000", "\\ufffd")
 
 
 def _untrue(*literals: bytes) -> str | None:

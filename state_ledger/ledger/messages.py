@@ -25,22 +25,27 @@ def views(shape: Shape) -> list[tuple[str, str]]:
     compacted = f"coalesce({column(shape, 'messages', 'compacted', 'o')}, 0) <> 0"
     state = "'live'"
     if shape.has("messages", "active"):
+        # The row itself comes first: most are live, and finding that out needs no look at their content.
         state = (
-            f"(SELECT CASE WHEN max({live}) THEN 'live' WHEN max({compacted}) THEN 'compacted'"
-            f" ELSE 'taken back' END {copies})"
+            f"CASE WHEN coalesce({stored('active')}, 1) <> 0 OR EXISTS (SELECT 1 {copies} AND {live}) THEN 'live'"
+            f" WHEN EXISTS (SELECT 1 {copies} AND {compacted}) THEN 'compacted' ELSE 'taken back' END"
         )
-    kept = ("role", "tool_name", "tool_call_id", "tool_calls", "finish_reason", "reasoning", "observed", "display_kind")
+    kept = ("role", "tool_name", "tool_call_id", "tool_calls", "finish_reason", "token_count", "observed",
+            "display_kind")  # fmt: skip
     columns = {
         "id": "m.id",
         "session_id": "m.session_id",
         "timestamp": seconds("m.timestamp"),
         **{name: stored(name) for name in kept},
+        "reasoning": f"coalesce(nullif({stored('reasoning')}, ''), {stored('reasoning_content')})",
         "state": state,
         "copies": f"(SELECT count(*) {copies})",
         "text": "message_text(CAST(m.content AS BLOB))",
         "parts": "message_parts(CAST(m.content AS BLOB))",
+        "shown_parts": "message_shown_parts(CAST(m.content AS BLOB))",
         "problem": "message_problem(CAST(m.content AS BLOB))",
-        "sent_verbatim": f"{stored('api_content')} IS NULL",
+        # Where the column is missing, nobody wrote down what was sent.
+        "sent_verbatim": "m.api_content IS NULL" if shape.has("messages", "api_content") else "NULL",
         "api_content": stored("api_content"),
     }
     return [
@@ -49,10 +54,16 @@ def views(shape: Shape) -> list[tuple[str, str]]:
             f"SELECT {listed(columns)} FROM main.messages AS m WHERE NOT EXISTS (SELECT 1 {copies} AND o.id < m.id)",
         ),
         (
+            "ledger_message_rows",
+            "SELECT m.id AS id, m.session_id AS session_id,"
+            f" (SELECT min(o.id) {copies}) AS first_id FROM main.messages AS m",
+        ),
+        (
             "ledger_message_times",
             f"SELECT m.session_id, {seconds('m.timestamp')} AS timestamp FROM main.messages AS m",
         ),
         ("ledger_tool_calls", _tool_calls(shape, copies)),
+        ("ledger_delegate_calls", _delegate_calls(shape)),
     ]
 
 
@@ -68,4 +79,23 @@ def _tool_calls(shape: Shape, copies: str) -> str:
         f" FROM main.messages AS m CROSS JOIN json_each({sound}) AS c"
         f" WHERE {calls} IS NOT NULL AND c.type = 'object'"
         f" AND NOT EXISTS (SELECT 1 {copies} AND o.id < m.id)"
+    )
+
+
+def _delegate_calls(shape: Shape) -> str:
+    """One delegate that names its parent: the parent's message that called it.
+
+    The store does not say which call started a delegate. It is the last message with tool calls that the
+    parent had when the delegate began, else the last message of any kind; NULL where there was none yet.
+    """
+    before = "FROM main.messages AS m WHERE m.session_id = s.parent_session_id AND m.timestamp <= s.started_at"
+    newest = "ORDER BY m.timestamp DESC, m.id LIMIT 1"
+    called = f"(SELECT m.id {before} AND {column(shape, 'messages', 'tool_calls', 'm')} IS NOT NULL {newest})"
+    if not shape.has("sessions", "parent_session_id"):
+        return "SELECT NULL AS session_id, NULL AS caller_session_id, NULL AS message_id WHERE 0"
+    return (
+        "SELECT s.id AS session_id, s.parent_session_id AS caller_session_id,"
+        f" coalesce({called}, (SELECT m.id {before} {newest})) AS message_id FROM main.sessions AS s"
+        " WHERE s.parent_session_id <> '' AND"
+        " (SELECT k.kind FROM ledger_session_kinds AS k WHERE k.row = s.rowid) = 'delegate'"
     )

@@ -16,6 +16,7 @@ SUMS = (
 def views(shape: Shape, *, profile: str) -> list[tuple[str, str]]:
     """The views of sessions as (name, SELECT), in the order in which they build on each other."""
     return [
+        ("ledger_session_links", _links(shape)),
         ("ledger_session_kinds", _kinds(shape)),
         ("ledger_session_facts", _facts(shape, profile)),
         ("ledger_session_usage", _session_usage()),
@@ -24,6 +25,12 @@ def views(shape: Shape, *, profile: str) -> list[tuple[str, str]]:
         ("ledger_conversations", _conversations()),
         ("ledger_work", _work()),
     ]
+
+
+def _links(shape: Shape) -> str:
+    """One session that has a parent link, as stored: a plain column, so that children are found by its index."""
+    parent = column(shape, "sessions", "parent_session_id", "s")
+    return f"SELECT s.id AS session_id, {parent} AS parent_session_id FROM main.sessions AS s WHERE {parent} <> ''"
 
 
 def _kinds(shape: Shape) -> str:

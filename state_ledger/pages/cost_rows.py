@@ -59,19 +59,19 @@ def total_cells(group: Group, sums: Sums, *, cut: bool) -> list[Cell]:
 def row_label(group: Group, row: Record) -> str:
     """The name of a row as a reader knows it: a title where there is one, else the id."""
     named = row.get("title") if group.key in ("conversation", "work") else None
-    return str(named or row.get(group.column) or f"no {group.label.lower()}")
+    return figures.cut(str(named or row.get(group.column) or f"no {group.label.lower()}"))
 
 
 def row_link(group: Group, row: Record, at: Links, same: Mapping[str, str]) -> str:
-    """The address of the sessions of a row, with the filters of the page; '' if nothing selects them."""
+    """The address of the sessions of a row, with the filters of the page, or of its transcript; '' for none."""
     name = row.get(group.column)
     if name in (None, ""):
         return ""
     text = str(name)
     if group.key == "conversation":
-        return at.query("lineage_conversation", {"session": text})
+        return at.conversation(text)
     if group.key == "work":
-        return at.query("lineage_work", {"session": text})
+        return at.work(text)
     if group.key == "cron_job":
         return at.table("sessions", {"id__startswith": f"cron_{text}_"})
     if group.key == "day":

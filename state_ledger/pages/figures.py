@@ -70,6 +70,12 @@ def ratio(share: float | None) -> str:
     return f"{share * 100:.1f} %"
 
 
+def cut(text: str, most: int = 300) -> str:
+    """Text that is a name or a label, cut where nobody would read on: a word of 60,000 letters in a table
+    keeps a browser busy for minutes."""
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
 def plural(number: float, one: str, many: str = "") -> str:
     """`1 session`, `2 sessions`, `1,204 calls`."""
     text = count(number)

@@ -35,6 +35,30 @@ class Links:
         """The cost page."""
         return _with(f"{self.database}/-/cost", parameters)
 
+    def session(self, session_id: str, parameters: Mapping[str, str] | None = None) -> str:
+        """The transcript of a session."""
+        return self.transcript("session", session_id, parameters)
+
+    def conversation(self, session_id: str, parameters: Mapping[str, str] | None = None) -> str:
+        """The transcript of the conversation that a session belongs to."""
+        return self.transcript("conversation", session_id, parameters)
+
+    def work(self, session_id: str, parameters: Mapping[str, str] | None = None) -> str:
+        """The transcript of the piece of work that a session belongs to."""
+        return self.transcript("work", session_id, parameters)
+
+    def transcript(self, kind: str, session_id: str, parameters: Mapping[str, str] | None = None) -> str:
+        """The transcript of a `session`, `conversation` or `work`."""
+        return _with(f"{self.database}/-/{kind}/{tilde(session_id)}", parameters)
+
+    def message(self, session_id: str, message_id: int) -> str:
+        """A message in the transcript of its session, with what surrounds it."""
+        return f"{self.session(session_id)}?message={message_id}#m{message_id}"
+
+    def row(self, table: str, key: object, *, form: str = "") -> str:
+        """One row on its stock Datasette page, or in another form: `json`."""
+        return f"{self.database}/{tilde(table)}/{tilde(str(key))}{f'.{form}' if form else ''}"
+
     def search(self, parameters: Mapping[str, Any] | None = None, *, form: str = "") -> str:
         """The search page; `form` is empty for the page, `json` for what is on it, `count` for how many there are.
 
@@ -58,14 +82,24 @@ class Links:
 
 
 def message_link(links: Links, message_id: int, session_id: str) -> str:
-    """Where a message is read: its row page."""
-    del session_id  # a page of the whole session would need it
-    return f"{links.database}/messages/{message_id}"
+    """Where a message is read: the transcript of its session opened at it."""
+    return links.message(session_id, message_id)
 
 
 def session_link(links: Links, session_id: str) -> str:
-    """Where a session is read: the conversation it belongs to."""
-    return links.query("lineage_conversation", {"session": session_id})
+    """Where a session is read: its transcript."""
+    return links.session(session_id)
+
+
+def tilde(text: str) -> str:
+    """Text as one part of a path, the way Datasette writes names: `a/b.c` is `a~2Fb~2Ec`, a blank is `+`."""
+    return "".join(
+        chr(byte) if byte in _PLAIN else "+" if byte == 0x20 else f"~{byte:02X}"
+        for byte in text.encode("utf-8", "surrogatepass")
+    )
+
+
+_PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
 
 
 def _with(path: str, parameters: Mapping[str, Any] | None) -> str:

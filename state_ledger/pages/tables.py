@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from state_ledger.pages import figures
+
 
 @dataclass(frozen=True)
 class Column:
@@ -24,6 +26,8 @@ class Column:
 class Cell:
     """One value as text; `href` links it, `title` explains it, `sub` is a second, quieter line.
 
+    What is very long is cut.
+
     `word` marks a word that stands where a figure would ("unknown", "no data").
     """
 
@@ -37,14 +41,14 @@ class Cell:
     def html(self) -> str:
         """The cell's content, escaped."""
         title = f' title="{escape(self.title)}"' if self.title else ""
-        inner = escape(self.text)
+        inner = escape(figures.cut(self.text))
         if self.word:
             inner = f'<span class="word"{title}>{inner}</span>'
         elif self.href:
             inner = f'<a href="{escape(self.href)}"{title}>{inner}</a>'
         elif title:
             inner = f"<span{title}>{inner}</span>"
-        return inner + (f'<span class="sub">{escape(self.sub)}</span>' if self.sub else "")
+        return inner + (f'<span class="sub">{escape(figures.cut(self.sub))}</span>' if self.sub else "")
 
 
 def table(
