@@ -8,6 +8,8 @@ from state_ledger import __version__
 from state_ledger.cli.demo_store import demo
 from state_ledger.cli.serving import serve
 from state_ledger.migrate.command import migrate
+from state_ledger.portability.export_command import export
+from state_ledger.portability.import_command import import_
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -16,5 +18,5 @@ def main() -> None:
     """The books of a Hermes Agent state.db: what it cost and why."""
 
 
-for _verb in (serve, demo, migrate):
+for _verb in (serve, demo, migrate, export, import_):
     main.add_command(_verb)
