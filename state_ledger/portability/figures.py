@@ -71,6 +71,12 @@ def facts(session: Record, usage: Iterable[Record], zone: str, messages: int) ->
     return [(label, str(value)) for label, value in given if value not in (None, "")]
 
 
+SHOWN = frozenset(
+    {"id", "source", "model", "title", "started_at", "ended_at", "end_reason", "parent_session_id", "cwd",
+     "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens"}
+)  # fmt: skip
+"""The columns of a session that are shown."""
+
 _TOKENS = {
     "input_tokens": "Input tokens, uncached",
     "output_tokens": "Output tokens",

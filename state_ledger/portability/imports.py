@@ -174,7 +174,8 @@ def _bytes_as_text(value: object) -> str:
     raise TypeError(f"there is a value of the type {type(value).__name__} in it")
 
 
-def make_ready(session_id: str, session: Mapping[str, Any]) -> Ready:
+def make_ready(session_id: str, session: Mapping[str, Any], *, config_as_it_is: bool = False) -> Ready:
+    """Checks a session. config_as_it_is: whether a text of `model_config` may be no JSON. Raises Refused."""
     texts = {name: _text(session, name) for name in _TEXTS}
     parent = _text(session, "parent_session_id")
     started = moment(session.get("started_at"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -21,6 +21,9 @@ KEPT = frozenset(
      "parent_session_id", "session_key", "source", "end_reason", "model", "task", "state"}
 )  # fmt: skip
 """Columns that are never redacted: names and ids, without which an export could not be read back."""
+
+FLAGS = {LIVE: (1, 0), COMPACTED: (0, 1), TAKEN_BACK: (0, 0)}
+"""`active` and `compacted` of a state (accounting rule 15)."""
 
 _DECODED: dict[str, Any] = {"tool_calls": [], "display_metadata": None}
 """JSON columns that records give as values, with what stands for text that is no JSON."""
@@ -61,7 +64,9 @@ class Messages:
         if at.__class__ is float and not math.isfinite(at):
             record["timestamp"] = None
             record["problem"] = f"timestamp is {at}, which is no moment."
-        record["state"] = self.state(row, states)
+        record["state"] = state = self.state(row, states)
+        if states and row[0] in states:  # what its copies say holds for the message
+            record["active"], record["compacted"] = FLAGS[state]
         if self._redactor is not None:
             return self._clean(record)
         if stored:
@@ -71,13 +76,16 @@ class Messages:
     def flat(self, row: Row, states: Mapping[int, str]) -> Row:
         """One message as a row of cells: content as a person reads it, no NUL anywhere, its state at the end."""
         cells = list(row)
+        state = self.state(row, states)
+        if states and row[0] in states:
+            cells[self._active], cells[self._compacted] = FLAGS[state]
         if cells[self._content] is not None:
             cells[self._content] = contents.decode(cells[self._content]).text
         if self._redactor is not None:
             for place in self._redacted:
                 if cells[place].__class__ is str:
                     cells[place] = self._redactor.text(cells[place])
-        return (*(_cell(value) for value in cells), self.state(row, states))
+        return (*(_cell(value) for value in cells), state)
 
     def state(self, row: Row, states: Mapping[int, str]) -> str:
         """`live`, `compacted` or `taken back` (accounting rule 15)."""
@@ -123,11 +131,17 @@ class Messages:
         }
 
 
-def other(columns: Sequence[str], redactor: Redactor | None) -> Callable[[Row], Record]:
-    """Makes records of rows of sessions or of calls."""
+def other(
+    columns: Sequence[str], redactor: Redactor | None, only: Collection[str] | None = None
+) -> Callable[[Row], Record]:
+    """Makes records of rows of sessions or of calls; only: of these columns."""
 
     def record(row: Row) -> Record:
-        made = {name: _json_cell(value) for name, value in zip(columns, row, strict=True)}
+        made = {
+            name: _json_cell(value)
+            for name, value in zip(columns, row, strict=True)
+            if only is None or name in only
+        }  # fmt: skip
         if redactor is None:
             return made
         return {

@@ -52,16 +52,16 @@ def _statement(source: Source, scope: Scope) -> tuple[str, tuple[str, ...]]:
             (scope.value,),
         )
     where = "WHERE source = ?" if scope.kind == "source" else ""
-    # Messages of sessions that are gone are still messages.
-    gone = (
-        " UNION ALL SELECT * FROM (SELECT DISTINCT session_id AS id, 9e99 AS started_at, 0 FROM main.messages AS m"
-        " WHERE NOT EXISTS (SELECT 1 FROM main.sessions AS s WHERE s.id = m.session_id))"
-        if scope.kind == "all"
-        else ""
+    # Messages and calls of sessions that are gone are still messages and calls.
+    gone = "".join(
+        f" UNION ALL SELECT * FROM (SELECT DISTINCT session_id AS id, 9e99 AS started_at, 0 FROM main.{table} AS t"
+        " WHERE NOT EXISTS (SELECT 1 FROM main.sessions AS s WHERE s.id = t.session_id))"
+        for table in ("messages", "session_model_usage")
+        if scope.kind == "all" and source.shape.has(table)
     )
     return (
         "SELECT id FROM (SELECT id, started_at, rowid AS place FROM main.sessions"
-        f" {where}{gone}) ORDER BY started_at, place, id",
+        f" {where}{gone}) GROUP BY id ORDER BY min(started_at), min(place), id",
         (scope.value,) if where else (),
     )
 

@@ -60,13 +60,12 @@ class _Rows:
         if self._all or states:
             return [flat(row, states) for row in page]
         return [
-            (*row, LIVE) if row[active] != 0 and (row[content] is None or row[content][:1] not in _TO_DECODE)
-            else flat(row, states)
-            for row in page
-        ]  # fmt: skip
+            (*row, LIVE) if row[active] != 0 and _is_plain(row[content]) else flat(row, states) for row in page
+        ]
 
 
-_TO_DECODE = {"\x00", b"\x00"}
+def _is_plain(content: Any) -> bool:
+    return content is None or (content.__class__ is str and content[:1] != "\x00")
 
 
 def _safe(row: Sequence[Any]) -> list[Any]:

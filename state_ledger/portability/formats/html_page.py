@@ -58,7 +58,7 @@ def _head(export: Export) -> str:
 
 
 def _session(export: Export, part: Part, number: int) -> str:
-    session = export.session(part)
+    session = export.session(part, figures.SHOWN)
     facts = "".join(
         f"<div><dt>{escape(label)}</dt><dd>{escape(value)}</dd></div>"
         for label, value in figures.facts(session, export.usage(part), export.options.zone, len(part.ids))

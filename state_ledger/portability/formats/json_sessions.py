@@ -24,7 +24,7 @@ def write(export: Export) -> Iterator[bytes]:
 
 def _session(export: Export, part: Part) -> Iterator[bytes]:
     session = encode(export.session(part))
-    usage = export.usage(part)
+    usage = [{name: value for name, value in call.items() if name != "session_id"} for call in export.usage(part)]
     calls = f', "usage": {encode(usage)}' if usage else ""
     yield f'{session[:-1]}{calls}, "messages": ['.encode()
     between = ""

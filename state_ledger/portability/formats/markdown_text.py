@@ -39,7 +39,7 @@ def _head(export: Export) -> str:
 
 
 def _session(export: Export, part: Part) -> str:
-    session = export.session(part)
+    session = export.session(part, figures.SHOWN)
     facts = figures.facts(session, export.usage(part), export.options.zone, len(part.ids))
     listed = "".join(f"- {label}: {line(value)}\n" for label, value in facts)
     return f"## {line(figures.title_of(session))}\n\n{listed}\n"
@@ -83,7 +83,8 @@ def text(content: str) -> str:
 
 def line(content: str) -> str:
     """One line of text that stays text."""
-    return re.sub(r"([\\`*_\[\]#|~])", r"\\\1", _tame(" ".join(content.replace("\x00", "�").split()), links=False))
+    marked = re.sub(r"([\\`*_\[\]#|~])", r"\\\1", " ".join(content.replace("\x00", "�").split()))
+    return _ENTITY.sub("&amp;", _TAG.sub("&lt;", marked))
 
 
 def code(content: str, language: str = "") -> str:
@@ -102,19 +103,21 @@ def _end_of_code(lines: list[str], start: int, mark: str) -> int:
     return len(lines)
 
 
-def _tame(prose: str, links: bool = True) -> str:
-    prose = _IMAGE.sub(r"\\!", _ENTITY.sub("&amp;", _TAG.sub("&lt;", prose)))
+def _tame(prose: str) -> str:
+    # Entities of ours and no backslashes: a backslash of the text before one would undo it.
+    prose = _IMAGE.sub("&#33;", _ENTITY.sub("&amp;", _TAG.sub("&lt;", prose)))
     # Fences that are indented or quoted: they must not swallow what comes after the message.
-    prose = re.sub(r"(`{3,}|~{3,})", lambda run: "\\" + "\\".join(run[0]), prose)
-    if not links:
-        return prose
+    prose = _FENCES.sub(lambda run: f"&#{ord(run[0][0])};" * len(run[0]), prose)
     done = 0
     pieces: list[str] = []
     for match in _LINK.finditer(prose):
         harmless = _HARMLESS.match(prose, match.start())
-        pieces += (prose[done : match.start()], "]" if harmless else "\\]")
+        pieces += (prose[done : match.start()], "]" if harmless else "&#93;")
         done = match.end()
     return "".join((*pieces, prose[done:]))
+
+
+_FENCES = re.compile(r"`{3,}|~{3,}")
 
 
 def _quoted(content: str) -> str:
