@@ -58,7 +58,10 @@ class Arguments:
 @click.option("-p", "--port", type=click.IntRange(0, 65535), help="Port; by default 8001 or a free one.")
 @click.option("--no-browser", is_flag=True, help="Do not open a browser.")
 @click.option("--snapshot", "snapshots", is_flag=True, help="Show private copies, taken now.")
-def serve(arguments: tuple[str, ...], host: str, port: int | None, no_browser: bool, snapshots: bool) -> None:
+@click.option("--redact", is_flag=True, help="Replace keys, tokens and passwords wherever text is shown.")
+def serve(
+    arguments: tuple[str, ...], host: str, port: int | None, no_browser: bool, snapshots: bool, redact: bool
+) -> None:
     """Shows stores in the browser, without changing a byte of them.
 
     Without a PATH: the stores of this user ($HERMES_HOME or ~/.hermes, with its profiles), or a
@@ -77,7 +80,8 @@ def serve(arguments: tuple[str, ...], host: str, port: int | None, no_browser: b
     command = [sys.executable, "-m", "datasette", "serve", *map(str, served)]
     command += ["--host", host, "--port", str(port), *given.options]
     # The plugin takes the snapshots, in the process that shows and removes them.
-    _become(command, {**os.environ, **({"STATE_LEDGER_SNAPSHOT": "1"} if snapshots else {})})
+    chosen = {"STATE_LEDGER_SNAPSHOT": snapshots, "STATE_LEDGER_REDACT": redact}
+    _become(command, {**os.environ, **{name: "1" for name, wanted in chosen.items() if wanted}})
 
 
 def split_arguments(arguments: Sequence[str]) -> Arguments:

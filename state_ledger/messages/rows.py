@@ -50,13 +50,10 @@ class Entry(NamedTuple):
     calls: int
 
     def with_stored(self, stored: Mapping[str, str]) -> Entry:
-        """The same with the texts that a row had in another file, where they mean the same."""
+        """The same with the texts that a row had in another file."""
         values = list(self.values)
         for name, text in stored.items():
-            place = WRITTEN.index(name)
-            # What is no JSON reads as nothing, and so does nothing.
-            if (decoders[name](text) or None) == (decoders[name](values[place]) or None):
-                values[place] = scrub(text)
+            values[WRITTEN.index(name)] = scrub(text)
         return Entry(tuple(values), self.calls)
 
 

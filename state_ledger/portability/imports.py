@@ -222,10 +222,17 @@ def _messages(session: Mapping[str, Any]) -> list[Entry]:
 def _as_stored(entry: Entry, message: Mapping[str, Any]) -> Entry:
     """The entry with the texts that the message had where it comes from."""
     stored = message.get("stored")
-    if isinstance(stored, Mapping):
-        entry = entry.with_stored(
-            {name: text for name, text in stored.items() if name in decoders and isinstance(text, str)}
-        )
+    texts = stored if isinstance(stored, Mapping) else {}
+    # A value that was edited in the export is worth more than the text it had.
+    entry = entry.with_stored(
+        {
+            name: text
+            for name, text in texts.items()
+            if name in decoders
+            and isinstance(text, str)
+            and (decoders[name](text) or None) == (message.get(name) or None)
+        }
+    )
     for name in _TEXTS_OF_JSON:
         if isinstance(message.get(name), str):
             values = list(entry.values)

@@ -158,9 +158,10 @@ def _value(name: str, stored_text: Any, empty: Any, stored: dict[str, str]) -> A
     try:
         value = json.loads(stored_text)
         same = bool(value) and json_text(value) == stored_text
+        same = same and (name != "display_metadata" or isinstance(value, dict))
     except (ValueError, RecursionError):
         value, same = empty, False
-    if not same and stored_text:
+    if not same:
         stored[name] = stored_text
     return value
 

@@ -13,7 +13,7 @@ from typing import Any
 from state_ledger.redact.report import Report
 from state_ledger.redact.rules import EMAIL, HOME, RULES, Rule
 
-__all__ = ["Redactor", "Report", "placeholder", "redact"]
+__all__ = ["Redactor", "Report", "decode", "placeholder", "redact"]
 
 DEEPEST = 200
 """Deepest nesting of a value that is walked; what lies deeper is replaced as a whole."""
@@ -32,6 +32,11 @@ def redact(text: str, *, emails: bool = False, home_paths: bool = False) -> tupl
     """
     redactor = Redactor(emails=emails, home_paths=home_paths)
     return redactor.text(text), redactor.report
+
+
+def decode(stored: bytes) -> str:
+    """Stored text as it may be shown: what is not UTF-8 and what is secret replaced. A `text_factory` of SQLite."""
+    return _shown.text(str(stored, "utf-8", "replace"))
 
 
 class Redactor:
@@ -120,3 +125,6 @@ def _lower(text: str) -> str:
     """The text in lower case, each character in its place (`İ` would become two)."""
     lower = text.lower()
     return lower if len(lower) == len(text) else "".join(c if len(c.lower()) > 1 else c.lower() for c in text)
+
+
+_shown = Redactor()
