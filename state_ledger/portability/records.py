@@ -157,8 +157,9 @@ def _value(name: str, stored_text: Any, empty: Any, stored: dict[str, str]) -> A
         return _as_text(stored_text)
     try:
         value = json.loads(stored_text)
-        same = bool(value) and json_text(value) == stored_text
-        same = same and (name != "display_metadata" or isinstance(value, dict))
+        # What these columns are not meant to hold would be read once more, or not be written.
+        meant = isinstance(value, dict if name == "display_metadata" else (dict, list))
+        same = meant and bool(value) and json_text(value) == stored_text
     except (ValueError, RecursionError):
         value, same = empty, False
     if not same:
