@@ -10,12 +10,12 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks import canned_json, memory, pages, start, store, views
+from benchmarks import canned_json, companion, memory, pages, start, store, views
 from benchmarks.application import serving
 from benchmarks.figure import Figure, table
 from state_ledger.sqlite import sqlite3
 
-PARTS = ("views", "start", "json", "pages", "memory")
+PARTS = ("views", "start", "json", "pages", "memory", "companion")
 
 
 def main() -> int:
@@ -36,6 +36,8 @@ def main() -> int:
     figures += asyncio.run(_in_process(path, given.only, given.turns))
     if "memory" in given.only:
         figures += memory.measure(path)
+    if "companion" in given.only:
+        figures += companion.measure(path)
     print(table(figures))
     if given.json:
         record = {"with": made_with, "figures": [figure.record() for figure in figures]}

@@ -20,7 +20,9 @@ from state_ledger.assets import folder
 if TYPE_CHECKING:
     from datasette.app import Datasette
 
-CONTENT_TYPES = {".css": "text/css; charset=utf-8", ".svg": "image/svg+xml; charset=utf-8"}
+CONTENT_TYPES = {
+    ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml; charset=utf-8",
+}  # fmt: skip
 ROUTE = r"/-/state-ledger/static/(?P<version>[0-9a-f]+)/(?P<file>[^/]+)$"
 OURS = "ledger_"
 """How the names of our own pages' templates begin; every other template is a stock page's."""

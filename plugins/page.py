@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+FIND = "/-/find"
+"""Where a search begins that is not on a page of a store; it leads to the search page of the one chosen."""
+
 
 class Link(NamedTuple):
     """A link of the frame; `current` marks the place where the reader is."""
@@ -76,9 +79,15 @@ async def respond(
     store: str = "",
     section: str = "",
     status: int = 200,
+    finder: dict[str, Any] | None = None,
 ) -> Response:
-    """Renders one of our templates in the frame, under the strict content policy."""
+    """Renders one of our templates in the frame, under the strict content policy.
+
+    finder: what the search box of the header holds: `q`, and as `kept` the (name, value) of filters
+    that go with it.
+    """
     frame = await _frame(datasette, request, title=title, store=store, section=section)
+    frame["finder"] |= finder or {}
     body = await datasette.render_template(template, {**context, "page": frame}, request=request)
     return Response.html(
         body,
@@ -146,8 +155,12 @@ async def _frame(datasette: Datasette, request: Any, *, title: str, store: str, 
         "plain": urls.path("/-/datasette"),
         "version": state_ledger.__version__,
         "store": store,
+        "script": urls.path(assets.static_path("search.js")),
+        "finder": {"q": "", "kept": [], "stores": [], "action": ""},
     }
     if not store:
+        names = await visible_stores(datasette, request)
+        frame["finder"] |= {"stores": names, "action": urls.path(FIND)}
         return frame
     at = links(datasette, store)
     known = registry(datasette)
@@ -159,10 +172,12 @@ async def _frame(datasette: Datasette, request: Any, *, title: str, store: str, 
         "sections": [
             Link("Home", at.home, section == "home"),
             Link("Cost", at.cost(), section == "cost"),
+            Link("Search", at.search(), section == "search"),
             Link("Questions", f"{at.home}#queries"),
             Link("Export", at.export_page({}), section == "export"),
             Link("Plain data", at.plain),
         ],
         "snapshot": figures.moment(taken, known.settings.zone_name) if taken is not None else "",
     }
+    frame["finder"]["action"] = at.search()
     return frame

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import html
-import json
-import math
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
@@ -15,7 +13,7 @@ from datasette.utils.asgi import Response
 
 from state_ledger import questions
 from state_ledger.errors import ParameterError
-from state_ledger.plugins import address, compat
+from state_ledger.plugins import address, compat, json_answer
 from state_ledger.plugins.stores import registry
 from state_ledger.questions import OutOfTime, Question
 
@@ -115,9 +113,9 @@ async def answer(datasette: Datasette, request: Any) -> Response:
     question = questions.load().get(request.url_vars["query"])
     held = registry(datasette)
     if database not in held.stores or question is None:
-        return _error("There is no such question.", 404)
+        return json_answer.refuse("There is no such question.", 404)
     if not await compat.may_view_query(datasette, request.actor, database, question.name):
-        return _error("You may not see the answer to this question.", 403)
+        return json_answer.refuse("You may not see the answer to this question.", 403)
     values = {p.name: request.args.get(p.name) or "" for p in question.parameters}
 
     def read(connection: Any) -> questions.Result:
@@ -126,9 +124,9 @@ async def answer(datasette: Datasette, request: Any) -> Response:
     try:
         result = await datasette.get_database(database).execute_fn(read)
     except ParameterError as error:
-        return _error(str(error), 400)
+        return json_answer.refuse(str(error), 400)
     except OutOfTime as error:
-        return _error(str(error), 503)
+        return json_answer.refuse(str(error), 503)
     body = {
         "ok": True,
         "question": question.name,
@@ -136,28 +134,10 @@ async def answer(datasette: Datasette, request: Any) -> Response:
         "parameters": result.parameters,
         "units": {name: meaning.unit for name, meaning in question.columns.items() if meaning.unit},
         "columns": result.columns,
-        "rows": [{name: _finite(value) for name, value in row.items()} for row in result.records()],
+        "rows": result.records(),
         "truncated": result.truncated,
     }
-    return Response(
-        json.dumps(body, default=_as_text, ensure_ascii=False),
-        content_type="application/json; charset=utf-8",
-    )
-
-
-def _finite(value: Any) -> Any:
-    # JSON has no word for infinity, which a damaged row can hold.
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _as_text(value: object) -> str:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
-
-
-def _error(sentence: str, status: int) -> Response:
-    return Response.json(
-        {"ok": False, "error": sentence, "status": status, "title": "This cannot be answered"}, status=status
-    )
+    return json_answer.respond(body)
 
 
 @hookimpl
@@ -204,7 +184,7 @@ def question_in(datasette: Datasette, scope: address.Scope) -> tuple[str, Questi
 
 async def _refuse(datasette: Datasette, scope: Any, sentence: str, extension: str) -> Response:
     if extension == ".json":
-        return _error(sentence, 400)
+        return json_answer.refuse(sentence, 400)
     if extension:
         return Response.text(sentence, status=400)
     context = {"ok": False, "error": sentence, "status": 400, "title": "This cannot be answered"}

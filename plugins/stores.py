@@ -16,6 +16,7 @@ from state_ledger.connection import guard, read_only_uri
 from state_ledger.errors import StateLedgerError, StoreAccessError
 from state_ledger.plugins import compat, settings_file
 from state_ledger.plugins.store_database import StoreConnection, StoreDatabase, StoreIsOnlyRead, StoreRefused
+from state_ledger.search import functions
 from state_ledger.shape import Shape
 from state_ledger.sqlite import Connection, sqlite3
 from state_ledger.stores import Store, name_stores, profile_of
@@ -174,6 +175,7 @@ def open_the_books(conn: Connection, database: str, datasette: Datasette) -> Non
     if held.settings.redact:
         # Here and not on pages: every cell, snippet, export and answer to a query passes.
         conn.text_factory = redact.decode
+    functions.install(conn)
     guard(conn)
     if state is not None and isinstance(served, StoreDatabase):
         state.shape = shape

@@ -23,7 +23,7 @@ from typing import TypeVar
 
 from state_ledger import full_text, migrate
 from state_ledger.schema import SCHEMA_VERSION
-from state_ledger.search import query, text
+from state_ledger.search import query, sanitize, text
 from state_ledger.sqlite import Connection
 from state_ledger.writing import checkpoints, contention, opening
 from state_ledger.writing.writer import Writer
@@ -74,7 +74,7 @@ class PrivateNames:
 
     @staticmethod
     def _sanitize_fts5_query(query_text: str) -> str:
-        return query.sanitize_fts5_query(query_text)
+        return sanitize.sanitize_fts5_query(query_text)
 
     @staticmethod
     def _contains_cjk(checked: str) -> bool:

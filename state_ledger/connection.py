@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from state_ledger import access, ledger, stores
+from state_ledger.search import functions
 from state_ledger.sqlite import Connection, Row, sqlite3
+from state_ledger.sqlite import read_only_uri as read_only_uri
 
 if TYPE_CHECKING:
     from state_ledger.settings import Settings
@@ -57,11 +59,6 @@ def guard(connection: Connection) -> None:
     connection.set_authorizer(_authorize)
 
 
-def read_only_uri(path: str | PathLike[str], *, immutable: bool = False) -> str:
-    """The URI by which SQLite opens a file to read; `?`, `#` and `%` in its name are quoted."""
-    return Path(path).absolute().as_uri() + ("?immutable=1" if immutable else "?mode=ro")
-
-
 def open_for_reading(
     path: str | PathLike[str],
     *,
@@ -84,7 +81,9 @@ def open_for_reading(
     try:
         connection.row_factory = Row
         connection.text_factory = decode_text
-        ledger.install(connection, profile=profile or stores.profile_of(path), settings=settings)
+        shape = ledger.install(connection, profile=profile or stores.profile_of(path), settings=settings)
+        if shape.is_store:
+            functions.install(connection)
         guard(connection)
     except BaseException:
         connection.close()

@@ -10,6 +10,7 @@ import base64
 import binascii
 import json
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +19,8 @@ from state_ledger.surrogates import scrub
 
 PREFIX = "\x00json:"
 """What structured content begins with."""
+
+_ESCAPE = re.compile(r"\\+u([0-9a-fA-F]{4})")
 
 Part = dict[str, Any]
 
@@ -60,6 +63,13 @@ def decode(value: object) -> Decoded:
         return Decoded(body, None, problem or "The structured content is not valid JSON; it is shown raw.")
     parts = content if isinstance(content, list) else [content]
     return Decoded("\n\n".join(filter(None, map(_part_text, parts))), [_as_part(p) for p in parts], problem)
+
+
+def unescaped(stored: str) -> str:
+    r"""JSON text with `\uXXXX` written out, also where JSON stands within JSON, at any depth."""
+    plain = _ESCAPE.sub(lambda match: chr(int(match.group(1), 16)), stored)
+    # Characters beyond the first plane are written as two escapes.
+    return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def encode(value: object) -> str | int | float | bytes | None:

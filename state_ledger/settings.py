@@ -63,6 +63,7 @@ class Settings:
     cors: whether CORS headers that Datasette sends are let through.
     snapshot: whether every store is read from a private snapshot taken at start.
     redact: whether secrets in texts are replaced wherever the instance shows them.
+    companion: whether the app makes and refreshes the companion of every store it shows.
     query_time_limit_ms: milliseconds that a question of a page or a canned query may take.
     max_limit: the most rows that a question gives.
     markdown_columns: columns, by table, whose text is shown as Markdown.
@@ -77,6 +78,7 @@ class Settings:
     cors: bool = False
     snapshot: bool = False
     redact: bool = False
+    companion: bool = False
     query_time_limit_ms: int = 5000
     max_limit: int = 10000
     markdown_columns: Mapping[str, tuple[str, ...]] = field(
@@ -197,6 +199,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "cors": _flag,
     "snapshot": _flag,
     "redact": _flag,
+    "companion": _flag,
     "query_time_limit_ms": _whole(50, 600_000),
     "max_limit": _whole(1, 1_000_000),
     "markdown_columns": _columns,

@@ -8,6 +8,8 @@ installed, else Python's own.
 from __future__ import annotations
 
 import sqlite3 as _stdlib
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -25,3 +27,8 @@ Row = sqlite3.Row
 
 version_info: tuple[int, ...] = tuple(int(part) for part in sqlite3.sqlite_version.split("."))
 """The linked library's version, for instance `(3, 53, 4)`."""
+
+
+def read_only_uri(path: str | PathLike[str], *, immutable: bool = False) -> str:
+    """The URI by which SQLite opens a file to read; `?`, `#` and `%` in its name are quoted."""
+    return Path(path).absolute().as_uri() + ("?immutable=1" if immutable else "?mode=ro")

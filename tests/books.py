@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from state_ledger import ledger, schema
+from state_ledger.search import functions
 from state_ledger.sqlite import Connection, sqlite3
 
 Row = Mapping[str, Any]
@@ -64,7 +65,8 @@ def open_books(path: Path, **options: Any) -> Connection:
     """A read-only connection with the semantic layer."""
     connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
     connection.text_factory = lambda raw: str(raw, "utf-8", "replace")
-    ledger.install(connection, **options)
+    if ledger.install(connection, **options).is_store:
+        functions.install(connection)
     return connection
 
 

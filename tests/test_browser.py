@@ -184,7 +184,7 @@ def test_the_keyboard_reaches_the_main_links(
             "(() => { const e = document.activeElement, s = getComputedStyle(e);"
             " return [e.tagName, e.textContent.trim(), s.outlineStyle, s.outlineWidth]; })()"
         )
-        assert focused[0] in ("A", "SUMMARY", "DIV", "BUTTON"), focused
+        assert focused[0] in ("A", "SUMMARY", "DIV", "BUTTON", "INPUT"), focused
         assert focused[2] != "none" and focused[3] != "0px", f"no visible focus: {focused}"
         reached.append(focused[1])
     assert reached[0] == "Skip to the content"

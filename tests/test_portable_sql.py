@@ -7,12 +7,17 @@ import sqlglot
 
 from state_ledger import questions
 
-OWN = {"local_day", "day_start", "day_end", "days_ago", "canonical_model", "message_text"}
+OWN = {"local_day", "day_start", "day_end", "days_ago", "canonical_model", "folded_name", "message_text"}
 """Our functions, which another engine gets under the same names."""
+
+FULL_TEXT = {"search"}
+"""Questions that each engine answers in its own way."""
 
 
 @pytest.mark.parametrize("dialect", ["duckdb", "postgres"])
-@pytest.mark.parametrize("question", questions.load().values(), ids=lambda q: q.name)
+@pytest.mark.parametrize(
+    "question", [q for q in questions.load().values() if q.name not in FULL_TEXT], ids=lambda q: q.name
+)
 def test_a_question_can_be_carried_over(question: questions.Question, dialect: str) -> None:
     tree = sqlglot.parse_one(question.sql, read="sqlite")
     carried = tree.sql(dialect=dialect, unsupported_level=sqlglot.ErrorLevel.RAISE)

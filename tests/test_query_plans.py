@@ -15,6 +15,8 @@ from state_ledger.pages.card import read_card
 from state_ledger.pages.cost import GROUPS, read_cost
 from state_ledger.pages.home import read_home
 from state_ledger.pages.period import Period
+from state_ledger.pages.search import read_search
+from state_ledger.pages.search_address import Asked
 from state_ledger.settings import Settings
 from state_ledger.shape import Shape
 from state_ledger.sqlite import Connection
@@ -28,6 +30,7 @@ PAGES: Mapping[str, Callable[[Ask], object]] = {
     "home": lambda ask: read_home(ask, Shape.read(ask.connection)),
     "index": lambda ask: read_card(ask, Shape.read(ask.connection)),
     **{f"cost by {group}": read for group, read in COST.items()},
+    "search": lambda ask: read_search(ask, Asked("error")),
 }
 
 MESSAGES = re.compile(r"^(SCAN|SEARCH) (?:m|o|messages)(?: |$)")

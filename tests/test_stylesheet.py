@@ -42,7 +42,7 @@ def test_text_has_aa_contrast_on_every_ground_it_stands_on(name: str) -> None:
         for text in ("ink", "muted", "accent", "warning", "danger")
         for ground in ("paper", "surface", "raised")
     ]
-    pairs += [("ink", "warning-soft"), ("accent", "accent-soft"), ("accent", "warning-soft"),
+    pairs += [("ink", "mark"), ("ink", "warning-soft"), ("accent", "accent-soft"), ("accent", "warning-soft"),
               ("surface", "accent")]  # fmt: skip
     low = {f"{a} on {b}": round(contrast(colours[a], colours[b]), 2) for a, b in pairs
            if contrast(colours[a], colours[b]) < 4.5}  # fmt: skip

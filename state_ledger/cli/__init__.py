@@ -7,6 +7,7 @@ import click
 from state_ledger import __version__
 from state_ledger.cli.demo_store import demo
 from state_ledger.cli.serving import serve
+from state_ledger.companion.command import index
 from state_ledger.migrate.command import migrate
 from state_ledger.portability.export_command import export
 from state_ledger.portability.import_command import import_
@@ -18,5 +19,5 @@ def main() -> None:
     """The books of a Hermes Agent state.db: what it cost and why."""
 
 
-for _verb in (serve, demo, migrate, export, import_):
+for _verb in (serve, demo, migrate, index, export, import_):
     main.add_command(_verb)

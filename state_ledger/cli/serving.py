@@ -58,9 +58,16 @@ class Arguments:
 @click.option("-p", "--port", type=click.IntRange(0, 65535), help="Port; by default 8001 or a free one.")
 @click.option("--no-browser", is_flag=True, help="Do not open a browser.")
 @click.option("--snapshot", "snapshots", is_flag=True, help="Show private copies, taken now.")
+@click.option("--companion", is_flag=True, help="Keep a search index of each store in your cache folder.")
 @click.option("--redact", is_flag=True, help="Replace keys, tokens and passwords wherever text is shown.")
 def serve(
-    arguments: tuple[str, ...], host: str, port: int | None, no_browser: bool, snapshots: bool, redact: bool
+    arguments: tuple[str, ...],
+    host: str,
+    port: int | None,
+    no_browser: bool,
+    snapshots: bool,
+    companion: bool,
+    redact: bool,
 ) -> None:
     """Shows stores in the browser, without changing a byte of them.
 
@@ -80,7 +87,11 @@ def serve(
     command = [sys.executable, "-m", "datasette", "serve", *map(str, served)]
     command += ["--host", host, "--port", str(port), *given.options]
     # The plugin takes the snapshots, in the process that shows and removes them.
-    chosen = {"STATE_LEDGER_SNAPSHOT": snapshots, "STATE_LEDGER_REDACT": redact}
+    chosen = {
+        "STATE_LEDGER_SNAPSHOT": snapshots,
+        "STATE_LEDGER_COMPANION": companion,
+        "STATE_LEDGER_REDACT": redact,
+    }
     _become(command, {**os.environ, **{name: "1" for name, wanted in chosen.items() if wanted}})
 
 

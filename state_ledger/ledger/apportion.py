@@ -42,18 +42,17 @@ def _by_activity() -> str:
     the messages of sessions outside it, hence sessions first and usage after.
     """
     first, last = bounds_of_messages("s.id")
-    seen = "u.last_seen, u.started_at, u.first_seen"
-    at = f"CASE WHEN h.key <> '' THEN CAST(h.key AS INTEGER) ELSE {bucket(f'coalesce({seen})')} END"
+    at = f"CASE WHEN h.key <> '' THEN CAST(h.key AS INTEGER) ELSE {bucket(moment(DAY_RULES[0]))} END"
     placed = (
         f"SELECT u.*, 'activity' AS day_rule, {at} AS bucket,"
         # A session without messages falls on its last call, which lies between these two bounds.
         f" {first} AS first_bucket, {last} AS last_bucket, h.value AS share"
-        f" FROM main.sessions AS s CROSS JOIN json_each({_histogram('s.id')}) AS h"
+        f" FROM main.sessions AS s CROSS JOIN json_each({histogram('s.id')}) AS h"
         " CROSS JOIN usage AS u ON u.session_id = s.id"
     )
     orphans = (
         f"SELECT u.*, 'activity', {at}, {at}, {at}, h.value FROM usage AS u"
-        f" CROSS JOIN json_each({_histogram('u.session_id')}) AS h WHERE u.attribution = 'orphan'"
+        f" CROSS JOIN json_each({histogram('u.session_id')}) AS h WHERE u.attribution = 'orphan'"
         # Found by the indexes alone, so that a store without orphans does not read its usage twice.
         " AND u.session_id IN (SELECT o.session_id FROM ledger_usage_rows AS o"
         " WHERE NOT EXISTS (SELECT 1 FROM main.sessions AS s WHERE s.id = o.session_id))"
@@ -61,20 +60,23 @@ def _by_activity() -> str:
     return f"{placed} UNION ALL {orphans}"
 
 
-def _histogram(session: str) -> str:
-    """JSON: the share of a session's messages by bucket; one share of 1 without a bucket if it has none."""
+def histogram(session: str) -> str:
+    """SQL for JSON: the share of a session's messages by bucket; one share of 1 without a bucket if it has none."""
     return (
         f"coalesce(nullif((SELECT json_group_object(b, part) FROM (SELECT {bucket(seconds('m.timestamp'))} AS b,"
         f" count(*) * 1.0 / sum(count(*)) OVER () AS part {messages_of(session)} GROUP BY 1)), '{{}}'), '{{\"\":1.0}}')"
     )
 
 
+def moment(day_rule: str) -> str:
+    """SQL over a usage row `u`: when it is placed under a rule; for `activity`, in a session without messages."""
+    started = day_rule == "started"
+    order = ("started_at", "first_seen", "last_seen") if started else ("last_seen", "started_at", "first_seen")
+    return f"coalesce({', '.join(f'u.{name}' for name in order)})"
+
+
 def _at_once(day_rule: str) -> str:
-    moment = {
-        "started": "coalesce(u.started_at, u.first_seen, u.last_seen)",
-        "last_seen": "coalesce(u.last_seen, u.started_at, u.first_seen)",
-    }[day_rule]
-    at = bucket(moment)
+    at = bucket(moment(day_rule))
     return f"SELECT u.*, '{day_rule}', {at}, {at}, {at}, 1 FROM usage AS u"
 
 

@@ -6,6 +6,7 @@
 | `day_start(day, zone)`, `day_end(day, zone)` | epoch seconds at which a day begins and is over; NULL for '' |
 | `days_ago(days, zone)` | the calendar day, `YYYY-MM-DD`, that many days before today |
 | `canonical_model(model)` | the name under which spellings of one model are summed |
+| `folded_name(name)` | a title or an id as it is searched: without case, `-`, `_` and `.` as blanks; '' for NULL |
 | `message_text(content)` | stored content as a person reads it |
 | `message_problem(content)` | what is wrong with stored content, or NULL |
 | `message_parts(content)` | the number of parts of structured content, NULL for plain text |
@@ -31,6 +32,8 @@ from state_ledger.sqlite import Connection
 
 def register(connection: Connection, zone: str) -> None:
     """Registers the functions on one connection; `zone` serves where a query names none ('')."""
+    # Not at the top: the search imports what opens connections, which imports this.
+    from state_ledger.search.sessions import folded_name
 
     def local_day(epoch: Any, name: Any) -> str | None:
         if not isinstance(epoch, (int, float)):
@@ -53,6 +56,7 @@ def register(connection: Connection, zone: str) -> None:
         ("day_end", 2, day_end),
         ("days_ago", 2, days_ago),
         ("canonical_model", 1, canonical_model),
+        ("folded_name", 1, folded_name),
         ("message_text", 1, _message_text),
         ("message_problem", 1, _message_problem),
         ("message_parts", 1, _message_parts),

@@ -71,6 +71,9 @@ _TEXT: Mapping[str, str] = {
     "providers": "providers that billed it",
     "section": "part of the audit",
     "note": "what the figure means",
+    "snippet": "the part of the message around the matches, each between >>> and <<<",
+    "matches": "where in the snippet the matches stand: JSON, pairs of first and past-the-end character",
+    "route": "which index answered, or scan",
     "first_day": "first calendar day with activity",
     "last_day": "last calendar day with activity",
 }
@@ -127,6 +130,7 @@ _MEASURED: Mapping[str, tuple[str, str]] = {
     "dangling": ("0 or 1", "1 where the parent is not in the store"),
     "timestamp": ("epoch seconds", "when the message was stored"),
     "observed": ("0 or 1", "1 for chatter that was not addressed to the agent"),
+    "complete": ("0 or 1", "0 where the time ran out before every message was looked at"),
     "copies": ("rows", "rows that hold this message"),
     "parts": ("parts", "parts of structured content; NULL for plain text"),
     "sent_verbatim": ("0 or 1", "1 where the content was sent to the model as it is"),

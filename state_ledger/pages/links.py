@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlencode
+
+_SEARCH_FORMS = {"": "search", "json": "search.json", "count": "search-count.json"}
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,13 @@ class Links:
     def cost(self, parameters: Mapping[str, str] | None = None) -> str:
         """The cost page."""
         return _with(f"{self.database}/-/cost", parameters)
+
+    def search(self, parameters: Mapping[str, Any] | None = None, *, form: str = "") -> str:
+        """The search page; `form` is empty for the page, `json` for what is on it, `count` for how many there are.
+
+        A parameter may have several values.
+        """
+        return _with(f"{self.database}/-/{_SEARCH_FORMS[form]}", parameters)
 
     def table(self, name: str, filters: Mapping[str, str]) -> str:
         """A table on its stock Datasette page, with Datasette's own filters."""
@@ -54,6 +64,17 @@ class Links:
         return _with(f"{self.database}/{name}{suffix}", {**(parameters or {}), **shape})
 
 
-def _with(path: str, parameters: Mapping[str, str] | None) -> str:
-    kept = {name: value for name, value in (parameters or {}).items() if value not in ("", None)}
-    return f"{path}?{urlencode(kept)}" if kept else path
+def message_link(links: Links, message_id: int, session_id: str) -> str:
+    """Where a message is read: its row page."""
+    del session_id  # a page of the whole session would need it
+    return f"{links.database}/messages/{message_id}"
+
+
+def session_link(links: Links, session_id: str) -> str:
+    """Where a session is read: the conversation it belongs to."""
+    return links.query("lineage_conversation", {"session": session_id})
+
+
+def _with(path: str, parameters: Mapping[str, Any] | None) -> str:
+    kept = {name: value for name, value in (parameters or {}).items() if value not in ("", None, (), [])}
+    return f"{path}?{urlencode(kept, doseq=True)}" if kept else path

@@ -7,7 +7,8 @@ which engine answers is decided here and nowhere else.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -18,6 +19,7 @@ import yaml
 from state_ledger import assets
 from state_ledger.errors import StateLedgerError
 from state_ledger.ledger.glossary import COLUMNS, Meaning
+from state_ledger.questions import engines
 from state_ledger.questions.parameters import (
     COMMON,
     Parameter,
@@ -112,7 +114,8 @@ class Question:
 class Result:
     """An answer: column names, rows in order, and the parameters that produced it (defaults filled in).
 
-    truncated: whether there are more rows than the parameter `limit` let through.
+    truncated: whether there are more rows than the parameter `limit` let through. engine: who
+    answered, the `store` or its `companion`.
     """
 
     question: Question
@@ -120,6 +123,7 @@ class Result:
     rows: list[tuple[Any, ...]]
     parameters: dict[str, str] = field(default_factory=dict)
     truncated: bool = False
+    engine: engines.Name = "store"
 
     def records(self) -> list[dict[str, Any]]:
         """The rows as dictionaries by column name."""
@@ -132,9 +136,11 @@ def ask(
     parameters: Mapping[str, str] | None = None,
     *,
     settings: ParameterSettings | None = None,
+    watch: Callable[[], int] | None = None,
 ) -> Result:
     """Answers a question on a connection that has the semantic layer (`ledger.install`).
 
+    watch: called again and again while SQLite works; the question is interrupted when it returns 1.
     Raises UnknownQuestion, ParameterError for a value that cannot be meant, and
     sqlite3.OperationalError when the connection interrupts the query.
     """
@@ -149,10 +155,39 @@ def ask(
     limit = int(checked["limit"]) if "limit" in checked else None
     if limit is not None:
         bound["limit"] = str(limit + 1)  # one more tells whether there are more
-    cursor = connection.execute(question.compiled(settings, spare_rows=1), bound)
-    columns = [column[0] for column in cursor.description]
-    rows = [tuple(row) for row in cursor]
-    return Result(question, columns, rows[:limit], checked, limit is not None and len(rows) > limit)
+    columns, rows, engine = _answered(question, settings, connection, bound, watch)
+    return Result(question, columns, rows[:limit], checked, limit is not None and len(rows) > limit, engine)
+
+
+def _answered(
+    question: Question,
+    settings: ParameterSettings,
+    store: Connection,
+    bound: Mapping[str, str],
+    watch: Callable[[], int] | None,
+) -> tuple[list[str], list[tuple[Any, ...]], engines.Name]:
+    """Columns, rows, and who gave them; a companion that turns out to be damaged is passed over."""
+    sql = question.compiled(settings, spare_rows=1)
+    with engines.engine_for(question.sql, store, settings.zone_name) as (engine, answering):
+        try:
+            return (*_run(answering, sql, bound, watch), engine)
+        except sqlite3.DatabaseError as error:
+            if engine == "store" or "interrupted" in str(error):
+                raise
+    return (*_run(store, sql, bound, watch), "store")
+
+
+def _run(
+    connection: Connection, sql: str, bound: Mapping[str, str], watch: Callable[[], int] | None
+) -> tuple[list[str], list[tuple[Any, ...]]]:
+    if watch is not None:
+        connection.set_progress_handler(watch, STEPS_BETWEEN_LOOKS)
+    try:
+        cursor = connection.execute(sql, bound)
+        return [column[0] for column in cursor.description], [tuple(row) for row in cursor]
+    finally:
+        if watch is not None:
+            connection.set_progress_handler(None, 0)
 
 
 @dataclass(frozen=True)
@@ -173,12 +208,26 @@ def ask_in_time(
 ) -> Result:
     """As `ask`, with an end: raises OutOfTime after `settings.query_time_limit_ms`."""
     deadline = time.perf_counter() + settings.query_time_limit_ms / 1000
-    connection.set_progress_handler(lambda: int(time.perf_counter() > deadline), STEPS_BETWEEN_LOOKS)
     try:
-        return ask(connection, name, parameters, settings=settings)
+        return ask(
+            connection, name, parameters, settings=settings, watch=lambda: int(time.perf_counter() > deadline)
+        )
     except sqlite3.OperationalError as error:
         if "interrupted" in str(error):
             raise OutOfTime(name, settings.query_time_limit_ms) from error
+        raise
+
+
+@contextmanager
+def in_time(connection: Connection, name: str, limit_ms: int) -> Iterator[None]:
+    """Ends whatever runs on a connection inside of it after a time: raises OutOfTime, in the name of a question."""
+    deadline = time.perf_counter() + limit_ms / 1000
+    connection.set_progress_handler(lambda: int(time.perf_counter() > deadline), STEPS_BETWEEN_LOOKS)
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        if "interrupted" in str(error):
+            raise OutOfTime(name, limit_ms) from error
         raise
     finally:
         connection.set_progress_handler(None, 0)

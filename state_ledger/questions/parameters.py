@@ -38,7 +38,8 @@ class ParameterSettings(Protocol):
 class Parameter:
     """One parameter of a canned query.
 
-    kind: `date` (YYYY-MM-DD), `zone` (IANA name), `choice`, `integer` or `text`.
+    kind: `date` (YYYY-MM-DD), `zone` (IANA name), `choice`, `integer`, `text`, or `words`: what a person
+        types into a search box, where no text is an error.
     default: text; '' means no bound. For a date also `N days ago`.
     """
 
@@ -84,7 +85,7 @@ def validate(parameter: Parameter, value: str) -> str:
     text = value.strip()
     if text == "":
         return ""
-    if "\x00" in text:
+    if "\x00" in text and parameter.kind != "words":
         raise ParameterError(parameter.name, value, "it holds a NUL character")
     if parameter.kind == "date":
         try:

@@ -1,83 +1,97 @@
-"""Whether a message matches a query, decided on its decoded text.
+"""Whether a message matches, decided on its decoded text.
 
-The indexes answer most questions; this answers for the rows they cannot know, and says where in a
-text the matches are.
+This is what a match is; indexes only say where to look. A message is searched in its decoded
+content, its tool's name, and its tool calls as the JSON that is stored; there, letters beyond ASCII are
+found also where they are written as escapes, but then only as they are typed, case and accents included.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import islice
 
 from state_ledger import content
 from state_ledger.search import text as _text
-from state_ledger.search.query import Query, Term
+from state_ledger.search.query import Node, holds
+from state_ledger.search.term import Term
 
 _ESCAPE = re.compile(r"\\+u([0-9a-fA-F]{4})")
+_ESCAPED = "\\u"
 
 Span = tuple[int, int]
 
 
-@dataclass(frozen=True)
 class Fields:
-    """What of a message is searched: decoded content, tool name, tool calls as stored and unescaped."""
+    """The texts of one message in which a query is looked for, each folded once and only if needed.
 
-    texts: tuple[str, ...]
+    content, tool_name, tool_calls: as stored.
+    """
 
-    @classmethod
-    def of(cls, stored: object, tool_name: object, tool_calls: object) -> Fields:
-        calls = content.decode(tool_calls).text
-        texts = [content.decode(stored).text, content.decode(tool_name).text, calls]
-        if "\\u" in calls:
-            texts.append(unescaped(calls))
-        return cls(tuple(filter(None, texts)))
+    def __init__(self, stored: object, tool_name: object, tool_calls: object) -> None:
+        self._stored = stored
+        self._others = tuple(filter(None, (content.decode(tool_name).text, content.decode(tool_calls).text)))
+
+    @cached_property
+    def text(self) -> str:
+        """The decoded content."""
+        return content.decode(self._stored).text
+
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        """Content, tool name and tool calls; the empty ones left out."""
+        return tuple(filter(None, (self.text, *self._others)))
+
+    @cached_property
+    def folded(self) -> tuple[str, ...]:
+        return tuple(map(_text.fold, self.texts))
+
+    @cached_property
+    def unescaped(self) -> str | None:
+        r"""Tool calls with `\uXXXX` written out and A to Z in small letters; None if there is no such escape."""
+        calls = self._others[-1] if self._others else ""
+        return _text.ascii_lower(unescaped(calls)) if _ESCAPED in calls else None
+
+    def has(self, term: Term, *, inside: bool = False) -> bool:
+        """Whether a term occurs. inside: also within longer words."""
+        return next(self._found(term, inside), None) is not None
+
+    def _found(self, term: Term, inside: bool) -> Iterator[bool]:
+        first = term.pieces[0].text if term.pieces else term.folded
+        for folded in self.folded:
+            # Almost every text is decided by this, at a tenth of a pattern's cost.
+            if (first in folded or not folded.isascii()) and any(_matches(term, folded, inside)):
+                yield True
+        if not term.text.isascii() and self.unescaped is not None and term.typed_pattern.search(self.unescaped):
+            yield True
 
 
-def matches(query: Query, fields: Fields, *, substrings: bool = False) -> bool:
-    """Whether a message matches. substrings: words count inside of longer words, too."""
-
-    def has(term: Term) -> bool:
-        return any(spans(term, text, substrings=substrings) for text in fields.texts)
-
-    return any(
-        all(has(term) for term in branch.wanted) and not any(has(term) for term in branch.unwanted)
-        for branch in query.branches
-    )
+def _matches(term: Term, folded: str, inside: bool) -> Iterator[re.Match[str]]:
+    """Where a term occurs in folded text."""
+    if inside:
+        return term.inside.finditer(folded)
+    if not folded.isascii():
+        return term.pattern.finditer(folded)
+    return term.ascii_pattern.finditer(folded) if term.ascii_pattern is not None else iter(())
 
 
-def spans(term: Term, text: str, *, substrings: bool = False) -> list[Span]:
-    """Where a term occurs in a text, from left to right."""
-    if substrings or term.literal:
-        return _runs(term.folded, _text.fold(text))
-    folded = text.lower() if text.isascii() else None
-    if folded is not None and term.words[0] not in folded:
-        return []
-    return _phrases(term, _text.words(text))
+def matches(root: Node, fields: Fields, *, inside: bool = False) -> bool:
+    """Whether a message matches a query."""
+    return holds(root, lambda term: fields.has(term, inside=inside))
 
 
-def _runs(wanted: str, folded: str) -> list[Span]:
-    found = []
-    at = folded.find(wanted) if wanted else -1
-    while at >= 0:
-        found.append((at, at + len(wanted)))
-        at = folded.find(wanted, at + len(wanted))
-    return found
-
-
-def _phrases(term: Term, words: Sequence[_text.Word]) -> list[Span]:
-    found = []
-    wanted = term.words
-    size = len(wanted)
-    for at in range(len(words) - size + 1):
-        if words[at][0] != wanted[0] and size > 1:
-            continue
-        here = [word for word, _, _ in words[at : at + size]]
-        last = here[-1].startswith(wanted[-1]) if term.prefix else here[-1] == wanted[-1]
-        if last and tuple(here[:-1]) == wanted[:-1]:
-            found.append((words[at][1], words[at + size - 1][2]))
-    return found
+def spans(terms: tuple[Term, ...], text: str, *, inside: bool = False, most: int = 100) -> list[tuple[Span, int]]:
+    """Where terms occur in a text, from left to right, at most `most` times each: place and number of the term."""
+    folded = _text.fold(text)
+    found = [
+        ((each.start(), each.end()), number)
+        for number, term in enumerate(terms)
+        for each in islice(_matches(term, folded, inside), most)
+        if each.end() > each.start()
+    ]
+    return sorted(found)
 
 
 def unescaped(stored: str) -> str:
@@ -91,9 +105,7 @@ def unescaped(stored: str) -> str:
     return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def escaped(text: str) -> tuple[str, ...]:
-    r"""How a text may stand in JSON that was written in ASCII: `\u6842`, and `\\u6842` inside of a string."""
-    if text.isascii():
-        return ()
-    once = json.dumps(text)[1:-1]
-    return once, json.dumps(once)[1:-1]
+def escaped(text: str) -> str:
+    r"""How a text stands in JSON that was written in ASCII: `\u6842`."""
+    return json.dumps(text)[1:-1]
+

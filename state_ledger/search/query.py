@@ -1,161 +1,261 @@
 """What a person types into a search box, read without ever complaining.
 
-Words (all must occur), "phrases", AND, OR and NOT in capitals, and `prefix*`; everything else is
-literal text, so that `don't`, `#123`, `src/main.py` and `50%` find what they look like.
+Words (all must occur), "exact phrases", AND, OR and NOT in capitals, `prefix*` and parentheses;
+everything else is literal text, so that `don't`, `#123`, `src/main.py`, `50%` and `main()` find what
+they look like. NOT binds closest, then AND, which is understood between words, then OR.
+
+A parenthesis groups where a word could begin; inside of a word it is text.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
 
-from state_ledger.search import text as _text
+from state_ledger.search.term import Term
 
 MAX_CHARACTERS = 2048
-"""Longer queries are cut."""
+"""Longer queries are cut, as the agent does it."""
+
+MAX_DEPTH = 24
+"""Parentheses nested deeper are passed over."""
 
 OPERATORS = ("AND", "OR", "NOT")
 
+NOTHING = "Type a word to look for; a blank, quotation marks or a star alone find nothing."
+ONLY_NOT = "NOT takes away from what other words find: add a word to look for."
+UNCLOSED = "The last quotation mark is not closed; it was passed over."
+CUT = f"The query was cut at {MAX_CHARACTERS:,} characters."
+
 _TOKEN = re.compile(r'"([^"]*)"(\*?)|([^\s"]+)')
-_BARE = re.compile(r"[^\W]+\*?")
 
 
 @dataclass(frozen=True)
-class Term:
-    """One word or phrase that is looked for.
+class And:
+    """All of them must hold."""
 
-    text: as typed, without quotes and star. prefix: whether longer words count too.
-    """
-
-    text: str
-    prefix: bool = False
-
-    @cached_property
-    def words(self) -> tuple[str, ...]:
-        """Its words, folded; a star belongs to the last one."""
-        return tuple(word for word, _, _ in _text.words(self.text))
-
-    @cached_property
-    def literal(self) -> bool:
-        """Whether it is looked for as a run of characters rather than as whole words.
-
-        True for scripts without spaces, where an index of words knows no part of a run, for signs
-        and emoji, and for letters that this SQLite may not take for letters.
-        """
-        if not self.words or _text.is_unspaced(self.text):
-            return True
-        return not all(_text.is_old_letter(letter) for word in self.words for letter in word)
-
-    @cached_property
-    def caseless(self) -> bool:
-        """Whether SQL's LIKE, which folds A to Z only, compares it as we do."""
-        folded = _text.fold(self.text)
-        return all(c.isascii() or (c.upper() == c.lower() and _text.fold(c) == c) for c in folded)
-
-    @property
-    def folded(self) -> str:
-        return _text.fold(self.text)
-
-    @property
-    def vanishes(self) -> bool:
-        """Punctuation alone says nothing about what is wanted."""
-        return not self.words and self.text.isascii()
+    parts: tuple[Node, ...]
 
 
 @dataclass(frozen=True)
-class Branch:
-    """Terms that must all occur, and terms of which none may."""
+class Or:
+    """One of them must hold."""
 
-    wanted: tuple[Term, ...]
-    unwanted: tuple[Term, ...] = ()
+    parts: tuple[Node, ...]
 
-    @property
-    def terms(self) -> tuple[Term, ...]:
-        return (*self.wanted, *self.unwanted)
+
+@dataclass(frozen=True)
+class Not:
+    """It must not hold; stands only within an And that has other parts."""
+
+    part: Node
+
+
+Node: TypeAlias = Term | And | Or | Not
 
 
 @dataclass(frozen=True)
 class Query:
-    """Branches of which one must hold; none when nothing is looked for."""
+    """A query as a tree. root: None when nothing is looked for. hints: sentences on what was read leniently."""
 
-    branches: tuple[Branch, ...] = field(default=())
+    root: Node | None
+    hints: tuple[str, ...] = ()
 
     @property
     def terms(self) -> tuple[Term, ...]:
-        return tuple(dict.fromkeys(term for branch in self.branches for term in branch.terms))
+        """Every term, once, in the order typed."""
+        return tuple(dict.fromkeys(_terms(self.root, everything=True)))
 
     @property
     def wanted(self) -> tuple[Term, ...]:
-        """The terms to be marked in what is found."""
-        return tuple(dict.fromkeys(term for branch in self.branches for term in branch.wanted))
+        """The terms to be marked in what is found: those that are not taken out by NOT."""
+        return tuple(dict.fromkeys(_terms(self.root, everything=False)))
 
     def __bool__(self) -> bool:
-        return bool(self.branches)
+        return self.root is not None
 
 
-def parse(query: object) -> Query:
-    """Reads a query. Nothing is an error: a dangling operator or quote is passed over.
+def _terms(node: Node | None, *, everything: bool) -> Iterator[Term]:
+    if isinstance(node, Term):
+        yield node
+    elif isinstance(node, Not):
+        if everything:
+            yield from _terms(node.part, everything=True)
+    elif node is not None:
+        for part in node.parts:
+            yield from _terms(part, everything=everything)
 
-    AND is understood between words; OR binds least; NOT takes the next word or phrase out. Of
-    several operators in a row the last counts. A leading or trailing operator is dropped in any
-    case, once, as the contract has it: `and cats` looks for cats.
+
+def holds(node: Node, has: Callable[[Term], bool]) -> bool:
+    """Whether a tree holds where `has` says of each term whether it occurs."""
+    if isinstance(node, Term):
+        return has(node)
+    if isinstance(node, Not):
+        return not holds(node.part, has)
+    return (all if isinstance(node, And) else any)(holds(part, has) for part in node.parts)
+
+
+def parse(query: object, *, edges_in_any_case: bool = False) -> Query:
+    """Reads a query. Nothing is an error: a dangling operator, quote or parenthesis is passed over.
+
+    edges_in_any_case: a first and a last word that is an operator in small letters is dropped, too, as
+    the agent has it (`and cats` looks for cats).
     """
-    branches: list[tuple[list[Term], list[Term]]] = [([], [])]
-    operator = "AND"
-    for token in _tokens(query):
-        if isinstance(token, str):
-            operator = token
-            continue
-        if operator == "OR" and branches[-1][0]:
-            branches.append(([], []))
-        branches[-1][operator == "NOT"].append(token)
-        operator = "AND"
-    return Query(tuple(Branch(tuple(yes), tuple(no)) for yes, no in branches if yes))
-
-
-def sanitize_fts5_query(query: str) -> str:
-    """The query as text that FTS5's MATCH accepts: whole words with punctuation stand in quotes.
-
-    `src/main.py` becomes `"src/main.py"`, `sp_new*` becomes `"sp_new"*`, `hello AND` becomes `hello`.
-    Returns "" when nothing is left to look for.
-    """
-    out: list[str] = []
-    pending: str | None = None
-    for token in _tokens(query):
-        if isinstance(token, str):
-            pending = token
-            continue
-        if pending and out:
-            out.append(pending)
-        pending = None
-        star = "*" if token.prefix else ""
-        plain = _BARE.fullmatch(token.text) and token.text.upper() not in OPERATORS and "_" not in token.text
-        quoted = '"' + token.text + '"'
-        out.append((token.text if plain else quoted) + star)
-    return " ".join(out)
-
-
-def _tokens(query: object) -> list[Term | str]:
-    """Terms, and operators as plain strings, in the order typed."""
     if not isinstance(query, str):
-        return []
-    # A lone surrogate cannot be handed to SQLite, and a NUL ends SQLite's own reading.
-    clean = query[:MAX_CHARACTERS].encode("utf-8", "replace").decode("utf-8").replace("\x00", " ")
+        return Query(None, (NOTHING,))
+    hints = [CUT] if len(query) > MAX_CHARACTERS else []
+    clean = _clean(query)
     if clean.count('"') % 2:
         last = clean.rindex('"')
         clean = f"{clean[:last]} {clean[last + 1 :]}"
-    found: list[Term | str] = []
-    raw = [(match.group(1), match.group(2), match.group(3)) for match in _TOKEN.finditer(clean)]
-    last_place = len(raw) - 1
-    for place, (phrase, star, word) in enumerate(raw):
+        hints.append(UNCLOSED)
+    tokens = _tokens(clean, edges_in_any_case)
+    root = _simplified(_Reader(tokens).alternatives(0))
+    if root is None:
+        root_hint = ONLY_NOT if any(isinstance(token, Term) for token in tokens) else NOTHING
+        hints.append(root_hint)
+    return Query(root, tuple(hints))
+
+
+def _clean(query: str) -> str:
+    if len(query) > MAX_CHARACTERS:
+        # Half a word would be looked for as a whole one.
+        end = query.rfind(" ", 0, MAX_CHARACTERS + 1)
+        query = query[: end if end > 0 else MAX_CHARACTERS]
+    # A lone surrogate cannot be handed to SQLite, and a NUL ends SQLite's own reading.
+    return query.encode("utf-8", "replace").decode("utf-8").replace("\x00", " ")
+
+
+Token: TypeAlias = Term | str
+"""A term, or `AND`, `OR`, `NOT`, `(`, `)`."""
+
+
+def _tokens(clean: str, edges_in_any_case: bool) -> list[Token]:
+    found: list[Token] = []
+    raw = list(_TOKEN.finditer(clean))
+    last = len(raw) - 1
+    for place, match in enumerate(raw):
+        phrase, star, word = match.groups()
         if word is None:
-            term = Term(phrase, bool(star))
-        elif word in OPERATORS or (last_place and place in (0, last_place) and word.upper() in OPERATORS):
-            found.append(word.upper() if 0 < place < last_place else "AND")
+            _add(found, Term(" ".join(phrase.split()), bool(star)))
             continue
+        at_edge = edges_in_any_case and last and place in (0, last) and word.upper() in OPERATORS
+        if word in OPERATORS or at_edge:
+            found.append(word.upper())
         else:
-            term = Term(word.strip("*"), word.endswith("*"))
-        if not term.vanishes:
-            found.append(term)
+            _add_word(found, word)
     return found
+
+
+def _add_word(found: list[Token], word: str) -> None:
+    """A word, with the parentheses around it that group."""
+    opened = len(word) - len(word.lstrip("("))
+    if opened == len(word) or not word.strip("()"):
+        found.extend(word)
+        return
+    found.extend("(" * opened)
+    body = word[opened:]
+    closed = 0
+    # A closing parenthesis belongs to the word as long as one was opened in it: `main()`.
+    while body.endswith(")") and body.count(")") > body.count("("):
+        body, closed = body[:-1], closed + 1
+    if body in OPERATORS:
+        found.append(body)
+    else:
+        _add(found, Term(body.strip("*"), body.endswith("*")))
+    found.extend(")" * closed)
+
+
+def _add(found: list[Token], term: Term) -> None:
+    if term.text.strip():
+        found.append(term)
+
+
+class _Reader:
+    """Reads tokens into a tree; whatever is missing is left out."""
+
+    def __init__(self, tokens: list[Token]) -> None:
+        self.tokens = tokens
+        self.at = 0
+
+    def alternatives(self, depth: int) -> Node | None:
+        branches: list[Node] = []
+        while True:
+            branch = self.conjunction(depth)
+            if branch is not None:
+                branches.append(branch)
+            if self._next() != "OR":
+                break
+            self.at += 1
+        return None if not branches else branches[0] if len(branches) == 1 else Or(tuple(branches))
+
+    def conjunction(self, depth: int) -> Node | None:
+        parts: list[Node] = []
+        negative = False
+        while self.at < len(self.tokens):
+            token = self.tokens[self.at]
+            if token == "OR":
+                # Of several operators in a row the last counts: OR AND x.
+                if not parts and self.at + 1 < len(self.tokens):
+                    self.at += 1
+                    continue
+                break
+            if token == ")":
+                if depth:
+                    break
+                self.at += 1
+                continue
+            self.at += 1
+            if token in ("AND", "NOT"):
+                negative = token == "NOT"
+                continue
+            part: Node | None
+            if token == "(":
+                part = self.group(depth)
+            else:
+                assert isinstance(token, Term)
+                part = token
+            if part is not None:
+                parts.append(Not(part) if negative else part)
+            negative = False
+        return None if not parts else parts[0] if len(parts) == 1 else And(tuple(parts))
+
+    def group(self, depth: int) -> Node | None:
+        if depth >= MAX_DEPTH:
+            return None
+        inner = self.alternatives(depth + 1)
+        if self._next() == ")":
+            self.at += 1
+        return inner
+
+    def _next(self) -> Token | None:
+        return self.tokens[self.at] if self.at < len(self.tokens) else None
+
+
+def _simplified(node: Node | None) -> Node | None:
+    """The tree without what says nothing: a NOT that has nothing to take away from, a group of one."""
+    if node is None or isinstance(node, Term):
+        return node
+    if isinstance(node, Not):
+        return None
+    if isinstance(node, Or):
+        branches = [part for part in map(_simplified, node.parts) if part is not None]
+        flat = [inner for part in branches for inner in (part.parts if isinstance(part, Or) else (part,))]
+        return None if not flat else flat[0] if len(flat) == 1 else Or(tuple(dict.fromkeys(flat)))
+    wanted: list[Node] = []
+    unwanted: list[Node] = []
+    for part in node.parts:
+        if isinstance(part, Not):
+            inner = part.part.part if isinstance(part.part, Not) else _simplified(part.part)
+            if inner is not None:
+                unwanted.append(Not(inner))
+            continue
+        simple = _simplified(part)
+        if simple is not None:
+            wanted.extend(simple.parts if isinstance(simple, And) else (simple,))
+    if not any(not isinstance(part, Not) for part in wanted):
+        return None
+    parts = tuple(dict.fromkeys([*wanted, *unwanted]))
+    return parts[0] if len(parts) == 1 else And(parts)

@@ -1,94 +1,124 @@
-"""What of a message is shown for a hit: a piece of its text with the matches marked, and its neighbours."""
+"""What of a message is shown for a hit: the piece of its text around the best match, and its neighbours."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from state_ledger import content
-from state_ledger.search import match
-from state_ledger.search.query import Query
-from state_ledger.search.routes import Hit
-from state_ledger.search.text import UNSPACED
-from state_ledger.sqlite import Row, sqlite3
-from state_ledger.writing.writer import Writer
+from state_ledger.search import marks, match
+from state_ledger.search.term import Term
+from state_ledger.sqlite import Connection, Row, sqlite3
 
-BEFORE, AFTER, CUT = ">>>", "<<<", "..."
-TOKENS = 40
-"""How many words FTS5 puts into a snippet."""
-WINDOW = 120
-LEAD = 40
-"""Characters of a snippet made without FTS5, and how many of them stand before the first match."""
+WINDOW = 240
+"""Characters of a snippet, marks and cuts not counted."""
+
+LEAD = 60
+"""How many of them stand before the first match."""
+
+CUT = "..."
 CONTEXT_CHARACTERS = 200
 
-_MARKS_A_RUN = re.compile(f"{BEFORE}[^{AFTER[0]}]*[{UNSPACED}]")
+_SPACE = re.compile(r"\s+")
+_NOT_A_SPACE = re.compile(r"\S")
 
 
-def snippet(writer: Writer, query: Query, hit: Hit, row: Row, index: str | None) -> str:
-    """The best piece of a message: FTS5's where it found the message, else a window on decoded text.
+def snippet(terms: tuple[Term, ...], fields: match.Fields, *, inside: bool = False) -> str:
+    """A window on decoded text with every match in it between `marks.START` and `marks.END`.
 
-    row: has content, tool_name and tool_calls as stored.
+    The window that holds most of the terms, in the content if any is there, else in the tool's name or
+    call. A message without a match in a text of its own begins at its beginning.
     """
-    if hit.expression is not None and index is not None:
-        try:
-            found = writer.value(
-                f"SELECT snippet({index}, -1, ?, ?, ?, ?) FROM {index} WHERE {index} MATCH ? AND rowid = ?",
-                (BEFORE, AFTER, CUT, TOKENS, hit.expression, hit.id),
-            )
-        except sqlite3.DatabaseError:
-            found = None  # An index out of step finds rows whose words it cannot place.
-        # A run without spaces is one word to FTS5: then our window marks the part that was meant.
-        if isinstance(found, str) and BEFORE in found and not _MARKS_A_RUN.search(found):
-            return found
-    return _window(query, match.Fields.of(row["content"], row["tool_name"], row["tool_calls"]), hit.substrings)
+    best: tuple[int, str, list[match.Span]] | None = None
+    for text in (*fields.texts, *filter(None, (fields.unescaped,))):
+        found = match.spans(terms, text, inside=inside)
+        if not found:
+            continue
+        start, different = _best_start(found)
+        if best is None or different > best[0]:
+            best = different, text, [span for span, _ in found if span[0] >= start]
+        if different == len(terms):
+            break
+    if best is None:
+        first = fields.texts[0] if fields.texts else ""
+        return _flat(marks.free(first[:WINDOW])) + (CUT if len(first) > WINDOW else "")
+    return _window(best[1], best[2])
 
 
-def _window(query: Query, fields: match.Fields, substrings: bool) -> str:
-    """A window on the first text with a match, with every match in it marked."""
-    for text in fields.texts:
-        found = sorted({span for term in query.wanted for span in match.spans(term, text, substrings=substrings)})
-        if found:
-            return _marked(text, found)
-    return fields.texts[0][:WINDOW] if fields.texts else ""
+def _best_start(found: Sequence[tuple[match.Span, int]]) -> tuple[int, int]:
+    """Where the window with most different terms begins, and how many they are; the first of the best."""
+    many = len({number for _, number in found})
+    if many == 1:
+        return found[0][0][0], 1
+    best = (0, 0)
+    for place, (first, _) in enumerate(found):
+        seen = set()
+        for span, term in found[place:]:
+            if span[1] - first[0] > WINDOW - LEAD:
+                break
+            seen.add(term)
+        if len(seen) > best[1]:
+            best = first[0], len(seen)
+        if best[1] == many:
+            break
+    return best if best[1] else (found[0][0][0], 1)
 
 
-def _marked(text: str, found: list[match.Span]) -> str:
-    start = max(0, found[0][0] - LEAD)
+def _window(text: str, found: Sequence[match.Span]) -> str:
+    start = _word_start(text, max(0, found[0][0] - LEAD), found[0][0])
     # The first match is shown whole, however long it is.
-    end = max(start + WINDOW, found[0][1])
+    end = max(min(start + WINDOW, len(text)), found[0][1])
     out, at = ([CUT] if start else []), start
     for first, last in found:
         if first < at or last > end:
             continue
-        out += [text[at:first], BEFORE, text[first:last], AFTER]
+        out += [marks.free(text[at:first]), marks.START, marks.free(text[first:last]), marks.END]
         at = last
-    out.append(text[at:end])
-    return "".join(out) + (CUT if end < len(text) else "")
+    out.append(marks.free(text[at:end]))
+    return _flat("".join(out)) + (CUT if end < len(text) else "")
 
 
-def context(writer: Writer, row: Row) -> list[dict[str, Any]]:
+def _word_start(text: str, start: int, match_at: int) -> int:
+    """The next beginning of a word, where one is near."""
+    if start == 0:
+        return 0
+    blank = _SPACE.search(text, start, min(start + 20, match_at))
+    return blank.end() if blank and blank.end() <= match_at else start
+
+
+def _flat(text: str) -> str:
+    return _SPACE.sub(" ", text).strip()
+
+
+def context(connection: Connection, row: Row | Sequence[Any]) -> list[dict[str, Any]]:
     """The message before, the message itself and the one after, by time, within its session.
 
-    Each is `{"role", "content"}` with at most 200 characters; rewound messages count too. Returns []
-    where the store cannot be read.
+    row: id, session_id, role, timestamp, content first. Each is `{"role", "content"}` with at most 200
+    characters of decoded text; rewound messages count too. [] where the store cannot be read.
     """
     beside = (
-        "SELECT role, content FROM messages WHERE session_id = ?"
+        "SELECT role, CAST(content AS BLOB) FROM main.messages WHERE session_id = ?"
         " AND (timestamp, id) {0} (?, ?) ORDER BY timestamp {1}, id {1} LIMIT 1"
     )
-    place = (row["session_id"], row["timestamp"], row["id"])
+    place = (row[1], row[3], row[0])
     try:
-        before = writer.rows(beside.format("<", "DESC"), place)
-        after = writer.rows(beside.format(">", "ASC"), place)
+        before = connection.execute(beside.format("<", "DESC"), place).fetchall()
+        after = connection.execute(beside.format(">", "ASC"), place).fetchall()
     except sqlite3.DatabaseError:
         return []
-    entries = [(each["role"], each["content"]) for each in (*before, row, *after)]
-    return [{"role": role, "content": _short(stored)} for role, stored in entries]
+    entries = [(each[0], each[1]) for each in (*before, (row[2], row[4]), *after)]
+    return [{"role": role, "content": short(stored)} for role, stored in entries]
 
 
-def _short(stored: object) -> str:
+def short(stored: object) -> str:
+    """The first 200 characters of a message; `[multimodal content]` for parts without text."""
     if isinstance(stored, (int, float)):
         return ""
+    if isinstance(stored, bytes) and not stored.startswith(b"\x00"):
+        # The beginning is enough; a character takes at most four bytes.
+        stored = stored[: CONTEXT_CHARACTERS * 4 + 4].decode("utf-8", "replace")
+        return stored[:CONTEXT_CHARACTERS]
     decoded = content.decode(stored)
     if decoded.parts is None:
         return decoded.text[:CONTEXT_CHARACTERS]

@@ -12,19 +12,32 @@ import unicodedata
 from functools import lru_cache
 
 UNSPACED = (
-    "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3000-\u30ff\u3130-\u318f\u31f0-\u31ff"
-    "\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0002fa1f"
+    "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303c"
+    "\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f"
+    "\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0002fa1f"
 )
 """Inside of a regular expression's brackets: Thai, Lao, Burmese, Khmer, Chinese, Japanese, Korean."""
 
 FIRST_UNSPACED = "\u0e00"
 """No character of those scripts sorts before this one."""
 
-_MARKS = "\u0300-\u0331"
-_LETTER = rf"(?:[^\W_{UNSPACED}]|[\ue000-\uf8ff\U000f0000-\U0010ffff])"
-_WORD = re.compile(rf"{_LETTER}(?:{_LETTER}|[{_MARKS}])*|[{UNSPACED}]+")
+MARKS = "\u0300-\u0331"
+"""Accents that stand as characters of their own, inside of brackets: part of the word before them."""
+
+PRIVATE = "\ue000-\uf8ff\U000f0000-\U0010ffff"
+"""Private-use characters, which unicode61 takes for letters."""
+
+SPACED = rf"[^\W_{UNSPACED}]"
+"""One letter or digit of a script that puts blanks between words, private-use characters aside."""
+
+_LETTER = rf"(?:{SPACED}|[{PRIVATE}])"
+_WORD = re.compile(rf"{_LETTER}(?:{_LETTER}|[{MARKS}])*|[{UNSPACED}]+")
 _UNSPACED = re.compile(f"[{UNSPACED}]")
-_MARK = re.compile(f"[{_MARKS}]")
+_RUN = re.compile(f"[{UNSPACED}]+")
+_MARK = re.compile(f"[{MARKS}]")
+HAS_MARKS = _MARK.search
+"""Whether a text has an accent that stands as a character of its own."""
+
 _OLD = unicodedata.ucd_3_2_0
 
 # The ranges by which the contract decides what "is CJK".
@@ -46,16 +59,41 @@ class _Folding(dict[int, int]):
         apart = unicodedata.normalize("NFD", folded)
         if len(apart) == 2 and apart[0].isascii() and unicodedata.combining(apart[1]):
             folded = apart[0]
-        self[code] = ord(folded)
+        self[code] = ord(_TYPED_AS.get(folded, folded))
         return self[code]
 
+
+_TYPED_AS = {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2010": "-", "\u2011": "-", "\u2013": "-"}
+"""Signs that word processors and models write where a keyboard has another; none of them is in a word."""
+
+_PLAIN = re.compile("[^\u0080-\u024f\u03a3\u1e00-\u1fff\u2010-\u201d\u2100-\u214f]*")
+"""Text in which `lower` does all that folding does: no accents, no signs with a second form, and no
+capital sigma, which becomes another letter at the end of a word."""
 
 _folding = _Folding()
 
 
 def fold(text: str) -> str:
-    """The text as it is compared; as long as the text itself, so that positions hold for both."""
-    return text.lower() if text.isascii() else text.translate(_folding)
+    """The text as it is compared; as long as the text itself, so that positions hold for both.
+
+    Case does not count in any script, the accents of Latin letters do not, and curly quotation marks
+    and typographic hyphens are the ones of the keyboard.
+    """
+    if text.isascii():
+        return text.lower()
+    if _PLAIN.fullmatch(text):
+        lower = text.lower()
+        if len(lower) == len(text):
+            return lower
+    return text.translate(_folding)
+
+
+def ascii_lower(text: str) -> str:
+    """The text with A to Z in small letters, everything else as it is."""
+    return text.translate(_SMALL)
+
+
+_SMALL: dict[int, int] = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 
 
 def words(text: str) -> list[Word]:
@@ -63,6 +101,11 @@ def words(text: str) -> list[Word]:
     folded = fold(text)
     found = ((match.group(), match.start(), match.end()) for match in _WORD.finditer(folded))
     return [(_MARK.sub("", word), start, end) for word, start, end in found]
+
+
+def is_run(text: str) -> bool:
+    """Whether a text is one unbroken run of letters of scripts that are written without spaces."""
+    return _RUN.fullmatch(text) is not None and text.isalnum()
 
 
 def is_unspaced(text: str) -> bool:

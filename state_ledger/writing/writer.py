@@ -136,6 +136,18 @@ class Writer:
 
         return patiently(self._file, attempt)
 
+    def reading(self, work: Callable[[Connection], T]) -> T:
+        """`work(connection)`, which only reads, again while the store is locked; other threads wait.
+
+        Raises StoreBusyError if the store stays locked, else what `work` raises.
+        """
+
+        def attempt() -> T:
+            with self.lock:
+                return work(self.connection)
+
+        return patiently(self._file, attempt)
+
     def row(self, sql: str, parameters: Sequence[object] | Mapping[str, object] = ()) -> Row | None:
         """The first row of a query, None if it has none."""
         found = self.rows(sql, parameters)

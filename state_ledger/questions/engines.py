@@ -1,0 +1,55 @@
+"""Who answers a question: the store itself, or the rollup that its companion keeps.
+
+The rollup is asked only where it has all that the question reads and is known to give the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+from state_ledger.companion import open_for_search, store_path
+from state_ledger.sqlite import Connection
+
+Name = Literal["store", "companion"]
+
+ROLLED_UP = frozenset({"ledger_time"})
+"""The views whose rows a companion keeps."""
+
+_SOURCES = re.compile(
+    r"\bFROM\b(.*?)(?=\bFROM\b|\bWHERE\b|\bGROUP\b|\bORDER\b|\bLIMIT\b|\bUNION\b|\)|$)", re.IGNORECASE | re.DOTALL
+)
+"""All that stands between a FROM and what may follow it: joins, aliases, further tables."""
+
+
+class Engine(NamedTuple):
+    """A connection that can run a question's SQL, and whose it is."""
+
+    name: Name
+    connection: Connection
+
+
+@contextmanager
+def engine_for(sql: str, store: Connection, zone: str) -> Iterator[Engine]:
+    """The engine for a question's SELECT; `store` is the connection it was asked on.
+
+    zone: where the SQL names none. Costs a look at the file system where there is no companion.
+    """
+    path = store_path(store) if reads_only_rolled_up(sql) else ""
+    companion = open_for_search(path, store) if path else None
+    if companion is None:
+        yield Engine("store", store)
+        return
+    with companion:
+        rollup = companion.rollup(path, store, zone)
+        yield Engine("store", store) if rollup is None else Engine("companion", rollup)
+
+
+@lru_cache(maxsize=256)
+def reads_only_rolled_up(sql: str) -> bool:
+    """Whether all that a SELECT reads is rolled up; False where that cannot be told from its text."""
+    sources = {match.strip() for match in _SOURCES.findall(sql)}
+    return bool(sources) and sources <= ROLLED_UP
