@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from array import array
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from state_ledger.portability.scope import NothingToExport, Scope, session_ids
@@ -18,6 +18,7 @@ from state_ledger.portability.source import Source
 LIVE, COMPACTED, TAKEN_BACK = "live", "compacted", "taken back"
 
 _SESSIONS_AT_ONCE = 200
+_MESSAGES_AT_ONCE = 500
 
 
 @dataclass
@@ -82,19 +83,11 @@ def _fill(
         " WHERE session_id IN (SELECT value FROM json_each(?)) ORDER BY session_id, timestamp, id",
         wanted,
     )
-    candidates = array("q")
-    groups: dict[int, int] = {}  # of messages of one time in one session, by id
-    at: tuple[str, float] | None = None
-    last = 0
+    same_time = _SameTime()
     for session_id, timestamp, number in times:
         by_id[session_id].ids.append(number)
-        if at == (session_id, timestamp):
-            if groups.setdefault(last, len(groups)) == len(groups) - 1:
-                candidates.append(last)
-            groups[number] = groups[last]
-            candidates.append(number)
-        at, last = (session_id, timestamp), number
-    copies = _copies(source, sorted(candidates), groups)
+        same_time.add((session_id, timestamp), number)
+    copies = _copies(source, same_time)
     states = _states(copies, inactive)
     wanted_ids = None if among is None else {copies.get(number, number) for number in among}
     for part in parts:
@@ -163,19 +156,50 @@ def _inactive(source: Source, wanted: tuple[str]) -> dict[int, str]:
     return {number: COMPACTED if flag else TAKEN_BACK for number, flag in rows}
 
 
-def _copies(source: Source, candidates: Sequence[int], groups: Mapping[int, int]) -> dict[int, int]:
+class _SameTime:
+    """Messages of one session and time, in the order in which they come; in arrays, for there may be many.
+
+    ids: of those that share their time with another one. groups: which of them belong together.
+    """
+
+    def __init__(self) -> None:
+        self.ids = array("q")
+        self.groups = array("q")
+        self._at: object = None
+        self._first: int | None = None
+        self._group = 0
+
+    def add(self, at: object, number: int) -> None:
+        if at != self._at:
+            self._at, self._first = at, number
+            self._group += 1
+            return
+        if self._first is not None:
+            self.ids.append(self._first)
+            self.groups.append(self._group)
+            self._first = None
+        self.ids.append(number)
+        self.groups.append(self._group)
+
+
+def _copies(source: Source, same_time: _SameTime) -> dict[int, int]:
     """Rows that repeat an earlier row, by id, with the id of the first one."""
     found: dict[int, int] = {}
     first: dict[tuple[int, bytes], int] = {}
-    for start in range(0, len(candidates), 500):
+    ids, groups = same_time.ids, same_time.groups
+    for start in range(0, len(ids), _MESSAGES_AT_ONCE):
+        chunk = ids[start : start + _MESSAGES_AT_ONCE]
+        group = dict(zip(chunk, groups[start : start + _MESSAGES_AT_ONCE], strict=True))
+        # Only the group that the last chunk ended in can go on.
+        first = {key: number for key, number in first.items() if key[0] == groups[start]}
         rows = source.each(
             "SELECT id, role, typeof(content), CAST(content AS BLOB) FROM main.messages"
-            " WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
-            (json.dumps(candidates[start : start + 500]),),
+            " WHERE id IN (SELECT value FROM json_each(?)) ORDER BY timestamp, id",
+            (json.dumps(list(chunk)),),
         )
         for number, role, kind, content in rows:
             said = b"%r\0%b" % ((role, kind), content or b"")
-            key = groups[number], hashlib.blake2b(said, digest_size=16).digest()
+            key = group[number], hashlib.blake2b(said, digest_size=16).digest()
             if first.setdefault(key, number) != number:
                 found[number] = first[key]
     return found

@@ -84,7 +84,7 @@ def text(content: str) -> str:
 def line(content: str) -> str:
     """One line of text that stays text."""
     marked = re.sub(r"([\\`*_\[\]#|~])", r"\\\1", " ".join(content.replace("\x00", "�").split()))
-    return _ENTITY.sub("&amp;", _TAG.sub("&lt;", marked))
+    return _TAG.sub("&lt;", _ENTITY.sub("&amp;", marked))
 
 
 def code(content: str, language: str = "") -> str:
@@ -105,7 +105,7 @@ def _end_of_code(lines: list[str], start: int, mark: str) -> int:
 
 def _tame(prose: str) -> str:
     # Entities of ours and no backslashes: a backslash of the text before one would undo it.
-    prose = _IMAGE.sub("&#33;", _ENTITY.sub("&amp;", _TAG.sub("&lt;", prose)))
+    prose = _IMAGE.sub("&#33;", _TAG.sub("&lt;", _ENTITY.sub("&amp;", prose)))
     # Fences that are indented or quoted: they must not swallow what comes after the message.
     prose = _FENCES.sub(lambda run: f"&#{ord(run[0][0])};" * len(run[0]), prose)
     done = 0
