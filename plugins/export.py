@@ -168,6 +168,8 @@ async def answer_file(request: Any, datasette: Datasette) -> Any:
     except ParquetMissing as error:
         return _refusal(str(error), 501)
     headers = {
+        # Some readers of files over HTTP ask for the length first.
+        "Content-Length": str(made.size),
         "X-State-Ledger-Rows": str(made.rows),
         "X-State-Ledger-Complete": "yes" if made.complete else "no",
     }

@@ -417,6 +417,19 @@ def test_without_pyarrow_a_sentence_says_what_to_install(long_store: Path, tmp_p
     assert beside(tmp_path) == []
 
 
+def test_a_search_is_exported_with_all_its_hits(long_store: Path, tmp_path: Path) -> None:
+    done = run("export", long_store, "--query", "text", "--format", "csv", "--output", "-", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert len(cells(done.stdout.decode())) == 1504
+    done = run("export", long_store, "--query", "1504", "--output", "-", cwd=tmp_path)
+    found = lines(done.stdout.decode())
+    assert [line["content"] for line in found if line["type"] == "message"] == ["text 1504"]
+    assert found[-1]["complete"] and found[0]["scope"] == {"kind": "search", "value": "1504"}
+    for query in ("nowhere", "", "!!!"):
+        done = run("export", long_store, "--query", query, "--output", "-", cwd=tmp_path)
+        assert done.returncode != 0 and done.stdout == b"" and b"nothing to export" in done.stderr, query
+
+
 MEASURE = """
 import resource, sys
 from pathlib import Path

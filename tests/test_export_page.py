@@ -66,6 +66,15 @@ async def test_any_session_id_has_an_address(make_datasette: Callable[..., Any],
     assert 'filename="state-session-s-2' in answer.headers["content-disposition"]
 
 
+async def test_a_search_can_be_taken_along(make_datasette: Callable[..., Any], long_store: Path) -> None:
+    datasette = await make_datasette(long_store)
+    check((await get(datasette, "/state/-/export?search=1504")).text)
+    answer = await get(datasette, "/state/-/export/search.csv?id=1504")
+    assert [row["content"] for row in cells(answer.text)] == ["text 1504"]
+    assert len(cells((await get(datasette, "/state/-/export/search.csv?id=桂林")).text)) == 1
+    await get(datasette, "/state/-/export/search.csv?id=nowhere", 404)
+
+
 async def test_what_is_not_there_is_said(make_datasette: Callable[..., Any], long_store: Path) -> None:
     datasette = await make_datasette(long_store)
     for path in ("session.jsonl?id=nope", "source.csv?id=nope", "session.csv", "session.exe?id=s1", "question/nope.csv",

@@ -21,7 +21,11 @@ def snippets(question: Question, csv: str, parquet: str) -> list[tuple[str, str]
     what = f"sum({summed})" if summed else "*"
     return [
         ("pandas", f'import pandas as pd\nrows = pd.read_csv("{csv}")\n{pandas}'),
-        ("polars", f'import polars as pl\nrows = pl.read_csv("{csv}", infer_schema_length=None)\n{polars}'),
+        (
+            "polars",  # which would ask for pieces of the file by itself
+            "import polars as pl, urllib.request\n"
+            f'rows = pl.read_csv(urllib.request.urlopen("{csv}").read(), infer_schema_length=None)\n{polars}',
+        ),
         (
             "DuckDB",
             f"import duckdb, urllib.request\n"

@@ -43,10 +43,14 @@ class _Bounds:
 
 @dataclass
 class QuestionFile:
-    """The file, open at its beginning. rows: how many it has. complete: whether those are all rows that
-    the question has; False only where the parameter `limit` was given. report: what was redacted."""
+    """The file, open at its beginning.
+
+    size: its bytes. rows: how many it has. complete: whether those are all rows that the question has;
+    False only where the parameter `limit` was given. report: what was redacted.
+    """
 
     file: IO[bytes]
+    size: int
     rows: int
     complete: bool
     report: Report = field(default_factory=Report)
@@ -92,8 +96,9 @@ def make(
     except BaseException:
         file.close()
         raise
+    size = file.tell()
     file.seek(0)
-    return QuestionFile(file, asked.count, asked.complete, redactor.report if redactor else Report())
+    return QuestionFile(file, size, asked.count, asked.complete, redactor.report if redactor else Report())
 
 
 class _Asked:
