@@ -10,12 +10,12 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks import canned_json, companion, memory, pages, start, store, transcript, views
+from benchmarks import canned_json, companion, export, memory, pages, start, store, transcript, views
 from benchmarks.application import serving
 from benchmarks.figure import Figure, table
 from state_ledger.sqlite import sqlite3
 
-PARTS = ("views", "start", "json", "pages", "transcript", "memory", "companion")
+PARTS = ("views", "start", "json", "pages", "transcript", "memory", "companion", "export")
 
 
 def main() -> int:
@@ -40,6 +40,8 @@ def main() -> int:
         figures += memory.measure(path)
     if "companion" in given.only:
         figures += companion.measure(path)
+    if "export" in given.only:
+        figures += export.measure(path, given.turns)
     print(table(figures))
     if given.json:
         record = {"with": made_with, "figures": [figure.record() for figure in figures]}

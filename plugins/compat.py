@@ -44,6 +44,14 @@ async def visibility(
     return bool(visible), bool(private)
 
 
+async def may_view_instance(datasette: Datasette, actor: dict[str, Any] | None) -> bool:
+    """Whether an actor may see the instance at all."""
+    if IS_1:
+        return bool(await datasette.allowed(action="view-instance", actor=actor))
+    visible, _private = await datasette.check_visibility(actor, permissions=["view-instance"])
+    return bool(visible)
+
+
 async def may_view_database(datasette: Datasette, actor: dict[str, Any] | None, database: str) -> bool:
     """Whether an actor may see a database."""
     return (await visibility(datasette, actor, "database", database))[0]

@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from datasette import Response, hookimpl
 from datasette.database import QueryInterrupted
 
-from state_ledger import access, allocator, ledger, snapshot
+from state_ledger import access, allocator, ledger, redact, snapshot
 from state_ledger.connection import guard
 from state_ledger.errors import StateLedgerError, StoreAccessError
-from state_ledger.plugins import settings_file
+from state_ledger.plugins import compat, settings_file
 from state_ledger.plugins.store_database import StoreConnection, StoreDatabase, StoreIsOnlyRead, StoreRefused
 from state_ledger.search import functions
 from state_ledger.shape import Shape
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 SNAPSHOT_VARIABLE = "STATE_LEDGER_SNAPSHOT"
 """`1`: take a snapshot of every store at start, as the setting `snapshot` does."""
+
+REDACT_VARIABLE = "STATE_LEDGER_REDACT"
+"""`1`: replace secrets wherever text of a store is shown, as the setting `redact` does."""
 
 
 # Plain classes: `datasette serve .` runs this file a second time as a module that `sys.modules` does
@@ -77,7 +81,10 @@ def registry(datasette: Datasette) -> Registry:
     held: Registry | None = getattr(datasette, "_state_ledger", None)
     if held is None:
         try:
-            held = Registry(settings_file.load(datasette))
+            settings = settings_file.load(datasette)
+            if os.environ.get(REDACT_VARIABLE) == "1":
+                settings = replace(settings, redact=True)
+            held = Registry(settings)
         except StateLedgerError as error:
             raise StoreRefused(error) from error
         datasette._state_ledger = held
@@ -92,8 +99,13 @@ def register_output_renderer(datasette: Datasette) -> None:
     makes by itself may do harm before `prepare_connection` is called (with `cache_size_kb` it reads).
     """
     take_over_stores(datasette)
-    if registry(datasette).stores:
+    held = registry(datasette)
+    if held.stores:
         allocator.keep_one_arena()
+    if held.settings.redact:
+        # Own SQL can take a secret apart, and the file itself holds them all.
+        for setting in ("default_allow_sql", "allow_download"):
+            compat.set_default(datasette, setting, False)
 
 
 @hookimpl(tryfirst=True)
@@ -165,6 +177,9 @@ def open_the_books(conn: Connection, database: str, datasette: Datasette) -> Non
         return  # nothing that SQLite can read as a store: Datasette says what is wrong with it
     if not shape.is_store:
         return
+    if held.settings.redact:
+        # Here and not on pages: every cell, snippet, export and answer to a query passes.
+        conn.text_factory = redact.decode
     functions.install(conn)
     guard(conn)
     if state is not None and isinstance(served, StoreDatabase):

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from datasette import hookimpl
 from datasette.utils import tilde_decode
-from datasette.utils.asgi import Response
+from datasette.utils.asgi import Forbidden, Response
 from markupsafe import Markup
 
 from state_ledger.errors import StateLedgerError
@@ -101,6 +101,8 @@ async def stores_page(request: Any, datasette: Datasette) -> Response:
         and not name.startswith("_")
         and await compat.may_view_database(datasette, request.actor, name)
     ]
+    if not cards and not others and not await compat.may_view_instance(datasette, request.actor):
+        raise Forbidden("view-instance")
     settings = held.settings
     context = {
         "cards": cards,

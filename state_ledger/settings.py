@@ -62,6 +62,7 @@ class Settings:
     allowed_hosts: host names other than loopback under which the instance may be asked.
     cors: whether CORS headers that Datasette sends are let through.
     snapshot: whether every store is read from a private snapshot taken at start.
+    redact: whether secrets in texts are replaced wherever the instance shows them.
     companion: whether the app makes and refreshes the companion of every store it shows.
     query_time_limit_ms: milliseconds that a question of a page or a canned query may take.
     max_limit: the most rows that a question gives.
@@ -76,6 +77,7 @@ class Settings:
     allowed_hosts: tuple[str, ...] = ()
     cors: bool = False
     snapshot: bool = False
+    redact: bool = False
     companion: bool = False
     query_time_limit_ms: int = 5000
     max_limit: int = 10000
@@ -196,6 +198,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "allowed_hosts": _hosts,
     "cors": _flag,
     "snapshot": _flag,
+    "redact": _flag,
     "companion": _flag,
     "query_time_limit_ms": _whole(50, 600_000),
     "max_limit": _whole(1, 1_000_000),

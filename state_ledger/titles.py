@@ -74,7 +74,7 @@ def set_auto_title_if_empty(writer: Writer, session_id: str, title: str | None) 
             return False
         chosen = wanted
         if _foreign_holder(writer, connection, session_id, wanted) is not None:
-            chosen = _next_free(connection, wanted)
+            chosen = next_free(connection, wanted)
         _store(writer, connection, session_id, chosen)
         return True
 
@@ -138,7 +138,7 @@ def _next_title(connection: Connection, base_title: str) -> str:
     return f"{base} #{max([1, *numbers]) + 1}"
 
 
-def _next_free(connection: Connection, title: str) -> str:
+def next_free(connection: Connection, title: str) -> str:
     """The next title in the lineage, its base cut where the number would make it too long."""
     base = _base_of(title)
     while True:

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from state_ledger import __version__, cli
+from state_ledger import __version__
+from state_ledger.cli import main, serving
 from state_ledger.sqlite import sqlite3
 from tests.conftest import fetch, free_port, names_in
 
@@ -46,7 +47,7 @@ def _run(*arguments: str | Path, **environ: str) -> subprocess.CompletedProcess[
     ],
 )
 def test_stores_are_told_from_options(words, paths, options):
-    found = cli.split_arguments(words)
+    found = serving.split_arguments(words)
     assert [str(path) for path in found.paths] == paths
     assert found.options == options
 
@@ -57,7 +58,7 @@ def test_every_option_of_datasette_takes_as_many_words_as_we_think():
     for parameter in datasette.commands["serve"].params:
         for name in getattr(parameter, "opts", []) if parameter.param_type_name == "option" else []:
             words = 0 if parameter.is_flag else parameter.nargs
-            ours = 0 if name in cli.FLAGS or name in ("-o", "--open") else 2 if name in cli.PAIRS else 1
+            ours = 0 if name in serving.FLAGS or name in ("-o", "--open") else 2 if name in serving.PAIRS else 1
             assert ours == words, name
 
 
@@ -146,7 +147,8 @@ import runpy, state_ledger.cli
 def become(command, environment):
     os.environ.update(environment)
     datasette.cli.cli(command[3:])
-state_ledger.cli._become = become
+import state_ledger.cli.serving
+state_ledger.cli.serving._become = become
 state_ledger.cli.main(["serve", sys.argv[1], *sys.argv[2:], "--get", "/state/sessions.json?_shape=array"])
 """
     refused = as_nobody(code, path)
@@ -180,12 +182,12 @@ def test_the_usual_port_is_left_to_who_has_it(small_store, monkeypatch):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        monkeypatch.setattr(cli, "PORT", taken.getsockname()[1])
+        monkeypatch.setattr(serving, "PORT", taken.getsockname()[1])
         started: list[list[str]] = []
-        monkeypatch.setattr(cli, "_become", lambda command, environment: started.append(command))
-        result = CliRunner().invoke(cli.main, ["serve", str(small_store()), "--no-browser"])
+        monkeypatch.setattr(serving, "_become", lambda command, environment: started.append(command))
+        result = CliRunner().invoke(main, ["serve", str(small_store()), "--no-browser"])
     port = started[0][started[0].index("--port") + 1]
-    assert int(port) not in (0, taken_port := cli.PORT), taken_port
+    assert int(port) not in (0, taken_port := serving.PORT), taken_port
     assert f":{port}/" in result.output
 
 
@@ -201,22 +203,22 @@ def test_the_usual_port_is_left_to_who_has_it(small_store, monkeypatch):
 )
 def test_the_address_is_the_one_that_answers(small_store, monkeypatch, arguments, address):
     opened: list[str] = []
-    monkeypatch.setattr(cli, "_become", lambda command, environment: None)
-    monkeypatch.setattr(cli, "_open_browser_later", lambda host, port, address: opened.append(address))
-    result = CliRunner().invoke(cli.main, ["serve", str(small_store()), *arguments])
+    monkeypatch.setattr(serving, "_become", lambda command, environment: None)
+    monkeypatch.setattr(serving, "_open_browser_later", lambda host, port, address: opened.append(address))
+    result = CliRunner().invoke(main, ["serve", str(small_store()), *arguments])
     assert address in result.output and opened == [address]
 
 
 def test_the_browser_is_opened_when_the_address_answers(monkeypatch):
     opened: list[str] = []
-    monkeypatch.setattr(cli.webbrowser, "open", opened.append)
+    monkeypatch.setattr(serving.webbrowser, "open", opened.append)
     port = free_port()
-    cli.open_when_answering("127.0.0.1", str(port), "nobody listens", patience_s=0.3)
+    serving.open_when_answering("127.0.0.1", str(port), "nobody listens", patience_s=0.3)
     assert opened == []
     with socket.socket() as server:
         server.bind(("127.0.0.1", port))
         server.listen()
-        cli.open_when_answering("127.0.0.1", str(port), "http://here/", patience_s=5)
+        serving.open_when_answering("127.0.0.1", str(port), "http://here/", patience_s=5)
     assert opened == ["http://here/"]
 
 

@@ -45,12 +45,10 @@ class Entry(NamedTuple):
     calls: int
 
     def with_stored(self, stored: Mapping[str, str]) -> Entry:
-        """The same with the texts that a row had in another file, where they mean the same."""
+        """The same with the texts that a row had in another file."""
         values = list(self.values)
         for name, text in stored.items():
-            place = WRITTEN.index(name)
-            if decoders[name](text) == decoders[name](values[place]):
-                values[place] = scrub(text)
+            values[WRITTEN.index(name)] = scrub(text)
         return Entry(tuple(values), self.calls)
 
 
@@ -108,13 +106,15 @@ def entry(
     )
 
 
-def entries(messages: Iterable[object], *, strict: bool = False) -> Iterator[Entry]:
+def entries(
+    messages: Iterable[object], *, strict: bool = False, keep_of_assistant: bool = False
+) -> Iterator[Entry]:
     """Makes the messages of a turn or of a whole session ready; those without a time get rising ones.
 
     A message is a mapping with the names of `append_message`, or a row as `get_messages` gives it
     (whose ids, session and flags do not matter: it is stored as a new, live row). `message_id` stands
     for `platform_message_id`; a role that is not given is `unknown`. Fields of the assistant are
-    kept for the assistant only.
+    kept for the assistant only, unless `keep_of_assistant`.
     strict: whether a name that is not known, or a missing role, is an error instead of being left out.
     Raises TypeError for a message that is no mapping, or that strictness refuses.
     """
@@ -129,7 +129,7 @@ def entries(messages: Iterable[object], *, strict: bool = False) -> Iterator[Ent
             fields["role"] = "unknown"
         if fields.get("platform_message_id") is None:
             fields["platform_message_id"] = message.get("message_id")
-        if not strict and fields["role"] != "assistant":
+        if not strict and not keep_of_assistant and fields["role"] != "assistant":
             for name in OF_ASSISTANT:
                 fields.pop(name, None)
         if moment(fields.get("timestamp")) is None:

@@ -74,8 +74,20 @@ class Links:
         """The sessions behind a cost, as many as one page of Datasette gives, so that they add up to it."""
         return self.query("cost_sessions", {**parameters, "limit": "1000"})
 
+    def export_page(self, scope: Mapping[str, str]) -> str:
+        """The page on which to choose an export; `scope` is `{"session": id}` and the like, {} for all."""
+        return _with(f"{self.database}/-/export", scope)
+
+    def export(self, kind: str, value: str, form: str, parameters: Mapping[str, str] | None = None) -> str:
+        """The file of a session, conversation, work, source or search (`kind`), or of `all`; `form` is its ending."""
+        return _with(f"{self.database}/-/export/{kind}.{form}", {"id": value, **(parameters or {})})
+
+    def whole_answer(self, name: str, form: str, parameters: Mapping[str, str] | None = None) -> str:
+        """Every row of a canned query as a file: `csv`, `json`, `ndjson` or `parquet`."""
+        return _with(f"{self.database}/-/export/question/{name}.{form}", parameters)
+
     def query(self, name: str, parameters: Mapping[str, str] | None = None, *, form: str = "") -> str:
-        """A canned query; `form` is empty for its page, `json` for objects, `csv` for a file."""
+        """A canned query; `form` is empty for its page, `json` for objects, `csv` for a file of all rows."""
         shape = {"_shape": "objects"} if form == "json" else {}
         suffix = f".{form}" if form else ""
         return _with(f"{self.database}/{name}{suffix}", {**(parameters or {}), **shape})

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from state_ledger.content import json_text
@@ -49,27 +49,41 @@ _INSERT_USAGE = (
 
 
 @dataclass(frozen=True)
-class _Ready:
-    """A session that passed every check: the values of _COLUMNS, its parent, messages and usage rows."""
+class Ready:
+    """A session that passed every check: the values of _COLUMNS, its parent, messages with their flags
+    (`active`, `compacted`), and usage rows."""
 
     id: str
     values: tuple[Any, ...]
     parent: str | None
     messages: list[Entry]
+    flags: list[tuple[int, int]]
     usage: list[tuple[Any, ...]]
 
+    @property
+    def title(self) -> str | None:
+        found: str | None = self.values[_COLUMNS.index("title")]
+        return found
 
-class _Refused(ValueError):
+    def with_title(self, title: str | None) -> Ready:
+        """The same under another title."""
+        values = list(self.values)
+        values[_COLUMNS.index("title")] = title
+        return replace(self, values=tuple(values))
+
+
+class Refused(ValueError):
     """Why a session cannot be imported."""
 
 
 def import_sessions(writer: Writer, sessions: list[dict[str, Any]]) -> dict[str, Any]:
     """Stores exported sessions (`export_session`, `export_all`), all of them or, if one is bad, none.
 
-    A session whose id the store has is skipped. Messages get new ids and are live; message counts are
-    those of the messages given; tokens, costs, title, archived flag and usage rows are kept; what ties
-    a session to a chat, a hand-over, a profile or a pin is not. A parent is linked once all rows are
-    there, if there is such a session and no loop would close; else the session is detached.
+    A session whose id the store has is skipped. Messages get new ids and keep `active` and `compacted`
+    (exports of the agent hold live ones only); message counts are those of the messages given; tokens,
+    costs, title, archived flag and usage rows are kept; what ties a session to a chat, a hand-over, a
+    profile or a pin is not. A parent is linked once all rows are there, if there is such a session and no
+    loop would close; else the session is detached.
 
     Returns `{"ok": True, "imported", "skipped", "detached", "imported_ids", "skipped_ids", "errors": []}`,
     or, with nothing stored, `{"ok": False, "imported": 0, "skipped": 0, "detached": 0, "errors":
@@ -87,10 +101,10 @@ def import_sessions(writer: Writer, sessions: list[dict[str, Any]]) -> dict[str,
         return {"ok": False, "imported": 0, "skipped": 0, "detached": 0, "errors": errors}
 
     def work(connection: Connection) -> dict[str, Any]:
-        known = {session.id for session in ready if _exists(connection, session.id)}
+        known = {session.id for session in ready if exists(connection, session.id)}
         new = [session for session in ready if session.id not in known]
         for session in new:
-            _store(connection, session)
+            store(connection, session)
         return {
             "ok": True,
             "imported": len(new),
@@ -104,35 +118,36 @@ def import_sessions(writer: Writer, sessions: list[dict[str, Any]]) -> dict[str,
     return writer.write(work)
 
 
-def _check(sessions: list[Any]) -> tuple[list[_Ready], list[dict[str, Any]]]:
-    ready: list[_Ready] = []
+def _check(sessions: list[Any]) -> tuple[list[Ready], list[dict[str, Any]]]:
+    ready: list[Ready] = []
     errors: list[dict[str, Any]] = []
     seen: set[str] = set()
     messages = size = 0
     for index, session in enumerate(sessions):
-        session_id = _id(session)
+        session_id = session_id_of(session)
         try:
             if not isinstance(session, Mapping):
-                raise _Refused("The session must be an object.")
+                raise Refused("The session must be an object.")
             if not session_id:
-                raise _Refused("The session has no id.")
+                raise Refused("The session has no id.")
             if session_id in seen:
-                raise _Refused("Another session of this import has the same id.")
+                raise Refused("Another session of this import has the same id.")
             seen.add(session_id)
             size += _size(session)
-            made = _make_ready(session_id, session)
+            made = make_ready(session_id, session)
             messages += len(made.messages)
             if messages > MAX_MESSAGES:
-                raise _Refused(f"With this session the import has more than {MAX_MESSAGES} messages.")
+                raise Refused(f"With this session the import has more than {MAX_MESSAGES} messages.")
             if size > MAX_BYTES:
-                raise _Refused(f"With this session the import is larger than {MAX_BYTES} bytes.")
+                raise Refused(f"With this session the import is larger than {MAX_BYTES} bytes.")
             ready.append(made)
-        except _Refused as refusal:
+        except Refused as refusal:
             errors.append({"index": index, "error": str(refusal), **({"session_id": session_id} if session_id else {})})
     return ready, errors
 
 
-def _id(session: object) -> str:
+def session_id_of(session: object) -> str:
+    """The id that an exported session has, '' if it has none."""
     value = session.get("id") if isinstance(session, Mapping) else None
     return scrub(str(value)).strip() if isinstance(value, (str, int)) else ""
 
@@ -141,14 +156,14 @@ def _size(session: Mapping[str, Any]) -> int:
     """Bytes of a session as JSON. Checked before anything else is made of it."""
     messages = session.get("messages")
     if isinstance(messages, list) and len(messages) > MAX_SESSION_MESSAGES:
-        raise _Refused(f"The session has more than {MAX_SESSION_MESSAGES} messages.")
+        raise Refused(f"The session has more than {MAX_SESSION_MESSAGES} messages.")
     try:
         text = json.dumps(session, ensure_ascii=False, default=_bytes_as_text)
     except (TypeError, ValueError, RecursionError) as error:
-        raise _Refused(f"The session cannot be written as JSON: {error}.") from error
+        raise Refused(f"The session cannot be written as JSON: {error}.") from error
     size = len(text.encode("utf-8", "surrogatepass"))
     if size > MAX_SESSION_BYTES:
-        raise _Refused(f"The session is larger than {MAX_SESSION_BYTES} bytes.")
+        raise Refused(f"The session is larger than {MAX_SESSION_BYTES} bytes.")
     return size
 
 
@@ -159,7 +174,8 @@ def _bytes_as_text(value: object) -> str:
     raise TypeError(f"there is a value of the type {type(value).__name__} in it")
 
 
-def _make_ready(session_id: str, session: Mapping[str, Any]) -> _Ready:
+def make_ready(session_id: str, session: Mapping[str, Any], *, config_as_it_is: bool = False) -> Ready:
+    """Checks a session. config_as_it_is: whether a text of `model_config` may be no JSON. Raises Refused."""
     texts = {name: _text(session, name) for name in _TEXTS}
     parent = _text(session, "parent_session_id")
     started = moment(session.get("started_at"))
@@ -167,14 +183,17 @@ def _make_ready(session_id: str, session: Mapping[str, Any]) -> _Ready:
         session_id,
         texts.pop("source") or "import",
         *(text or None if name == "title" else text for name, text in texts.items()),
-        _model_config(session.get("model_config")),
+        _model_config(session.get("model_config"), config_as_it_is),
         time.time() if started is None else started,
         moment(session.get("ended_at")),
         *(_count(session.get(name)) for name in _COUNTS),
         *(moment(session.get(name)) for name in _COSTS),
         1 if session.get("archived") else 0,
     )
-    return _Ready(session_id, values, parent or None, _messages(session), _usage(session_id, session))
+    messages = _messages(session)
+    return Ready(
+        session_id, values, parent or None, messages, _flags(session, len(messages)), _usage(session_id, session)
+    )
 
 
 def _messages(session: Mapping[str, Any]) -> list[Entry]:
@@ -182,29 +201,56 @@ def _messages(session: Mapping[str, Any]) -> list[Entry]:
     if messages is None:
         return []
     if not isinstance(messages, list):
-        raise _Refused("messages must be a list.")
+        raise Refused("messages must be a list.")
     for place, message in enumerate(messages):
         if not isinstance(message, Mapping):
-            raise _Refused(f"messages[{place}] must be an object.")
+            raise Refused(f"messages[{place}] must be an object.")
         role = message.get("role")
         if not isinstance(role, str) or not role.strip():
-            raise _Refused(f"messages[{place}].role must be a text that is not empty.")
+            raise Refused(f"messages[{place}].role must be a text that is not empty.")
         for name in _MESSAGE_TEXTS:
             _text(message, name, f"messages[{place}].")
         if not isinstance(message.get("token_count"), (int, type(None))):
-            raise _Refused(f"messages[{place}].token_count must be a whole number.")
+            raise Refused(f"messages[{place}].token_count must be a whole number.")
     try:
-        entries = list(message_rows.entries(messages))
+        entries = list(message_rows.entries(messages, keep_of_assistant=True))
     except (TypeError, ValueError) as error:
-        raise _Refused(f"A message cannot be stored: {error}") from error
-    return [_as_stored(entry, message.get("stored")) for entry, message in zip(entries, messages, strict=True)]
+        raise Refused(f"A message cannot be stored: {error}") from error
+    return [_as_stored(entry, message) for entry, message in zip(entries, messages, strict=True)]
 
 
-def _as_stored(entry: Entry, stored: object) -> Entry:
-    if not isinstance(stored, Mapping):
-        return entry
-    texts = {name: text for name, text in stored.items() if name in decoders and isinstance(text, str)}
-    return entry.with_stored(texts)
+def _as_stored(entry: Entry, message: Mapping[str, Any]) -> Entry:
+    """The entry with the texts that the message had where it comes from."""
+    stored = message.get("stored")
+    texts = stored if isinstance(stored, Mapping) else {}
+    # A value that was edited in the export is worth more than the text it had.
+    entry = entry.with_stored(
+        {
+            name: text
+            for name, text in texts.items()
+            if name in decoders
+            and isinstance(text, str)
+            and (decoders[name](text) or None) == (message.get(name) or None)
+        }
+    )
+    for name in _TEXTS_OF_JSON:
+        if isinstance(message.get(name), str):
+            values = list(entry.values)
+            values[message_rows.WRITTEN.index(name)] = scrub(message[name])
+            entry = Entry(tuple(values), entry.calls)
+    return entry
+
+
+_TEXTS_OF_JSON = ("reasoning_details", "codex_reasoning_items", "codex_message_items")
+"""Columns of JSON that exports give as they are stored."""
+
+
+def _flags(session: Mapping[str, Any], number: int) -> list[tuple[int, int]]:
+    """`active` and `compacted` of each message; one that says nothing is live."""
+    return [
+        (0 if message.get("active") in (0, False) else 1, 1 if message.get("compacted") in (1, True) else 0)
+        for message in (session.get("messages") or [])[:number]
+    ]
 
 
 def _usage(session_id: str, session: Mapping[str, Any]) -> list[tuple[Any, ...]]:
@@ -212,14 +258,14 @@ def _usage(session_id: str, session: Mapping[str, Any]) -> list[tuple[Any, ...]]
     if rows is None:
         return []
     if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
-        raise _Refused("usage must be a list of objects.")
+        raise Refused("usage must be a list of objects.")
     made = []
     keys = set()
     for place, row in enumerate(rows):
         where = f"usage[{place}]."
         key = tuple(_text(row, name, where) or "" for name in _USAGE_KEY_TEXTS)
         if key in keys:
-            raise _Refused(f"usage[{place}] has the same model, route and task as another row.")
+            raise Refused(f"usage[{place}] has the same model, route and task as another row.")
         keys.add(key)
         made.append((session_id, *key, *(_usage_value(row, name, where) for name in _USAGE_COLUMNS[6:])))
     return made
@@ -237,20 +283,22 @@ def _text(fields: Mapping[str, Any], name: str, where: str = "") -> str | None:
     value = fields.get(name)
     if value is None or isinstance(value, str):
         return None if value is None else scrub(value)
-    raise _Refused(f"{where}{name} must be text.")
+    raise Refused(f"{where}{name} must be text.")
 
 
-def _model_config(value: object) -> str | None:
+def _model_config(value: object, as_it_is: bool) -> str | None:
     if value is None or value == "":
         return None
+    if as_it_is and isinstance(value, str):
+        return scrub(value)
     config = value
     if isinstance(value, str):
         try:
             config = json.loads(value)
         except (ValueError, RecursionError) as error:
-            raise _Refused("model_config must be a JSON object.") from error
+            raise Refused("model_config must be a JSON object.") from error
     if not isinstance(config, dict):
-        raise _Refused("model_config must be a JSON object.")
+        raise Refused("model_config must be a JSON object.")
     return scrub(value) if isinstance(value, str) else json_text(config)
 
 
@@ -262,13 +310,19 @@ def _count(value: object) -> int:
     return count if abs(count) < 2**63 else 0
 
 
-def _exists(connection: Connection, session_id: str) -> bool:
+def exists(connection: Connection, session_id: str) -> bool:
+    """Whether the store has the session."""
     return connection.execute("SELECT 1 FROM sessions WHERE id = ?", (session_id,)).fetchone() is not None
 
 
-def _store(connection: Connection, session: _Ready) -> None:
+def store(connection: Connection, session: Ready) -> None:
+    """Stores a session inside the caller's transaction, without its parent."""
     connection.execute(_INSERT, session.values)
     ids, calls = message_rows.insert(connection, session.id, session.messages)
+    connection.executemany(
+        "UPDATE messages SET active = ?, compacted = ? WHERE id = ?",
+        [(*flags, number) for flags, number in zip(session.flags, ids, strict=True) if flags != (1, 0)],
+    )
     connection.execute(
         "UPDATE sessions SET message_count = ?, tool_call_count = ? WHERE id = ?", (len(ids), calls, session.id)
     )
@@ -276,12 +330,12 @@ def _store(connection: Connection, session: _Ready) -> None:
         connection.execute(_INSERT_USAGE, values)
 
 
-def _link_parents(connection: Connection, sessions: list[_Ready]) -> int:
+def _link_parents(connection: Connection, sessions: list[Ready]) -> int:
     """Links the imported sessions to their parents; returns how many could not be."""
     parents = {session.id: session.parent for session in sessions if session.parent is not None}
     detached = 0
     for session_id, parent in list(parents.items()):
-        if _exists(connection, parent) and not _leads_to(connection, parents, parent, session_id):
+        if exists(connection, parent) and not leads_to(connection, parents, parent, session_id):
             connection.execute("UPDATE sessions SET parent_session_id = ? WHERE id = ?", (parent, session_id))
         else:
             del parents[session_id]
@@ -289,7 +343,7 @@ def _link_parents(connection: Connection, sessions: list[_Ready]) -> int:
     return detached
 
 
-def _leads_to(connection: Connection, parents: Mapping[str, str], start: str, session_id: str) -> bool:
+def leads_to(connection: Connection, parents: Mapping[str, str], start: str, session_id: str) -> bool:
     """Whether the parent links from `start` on, wished or stored, come to `session_id`."""
     seen: set[str] = set()
     step: str | None = start

@@ -1,4 +1,4 @@
-"""The `state-ledger` command."""
+"""`state-ledger serve`: shows stores in the browser."""
 
 from __future__ import annotations
 
@@ -11,15 +11,13 @@ import time
 import webbrowser
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from pathlib import Path
 
 import click
 
-from state_ledger import __version__, access
-from state_ledger.companion.command import index
+from state_ledger import access
 from state_ledger.errors import StoreAccessError
-from state_ledger.migrate.command import migrate
 from state_ledger.stores import cache_folder, find_stores
 
 PORT = 8001
@@ -54,21 +52,22 @@ class Arguments:
         return next((value for word, name, value in triples if word in PAIRS and name == key), None)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="state-ledger")
-def main() -> None:
-    """The books of a Hermes Agent state.db: what it cost and why."""
-
-
-@main.command(context_settings={"ignore_unknown_options": True})
+@click.command(context_settings={"ignore_unknown_options": True})
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[PATH]... [DATASETTE OPTIONS]...")
 @click.option("-h", "--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("-p", "--port", type=click.IntRange(0, 65535), help="Port; by default 8001 or a free one.")
 @click.option("--no-browser", is_flag=True, help="Do not open a browser.")
 @click.option("--snapshot", "snapshots", is_flag=True, help="Show private copies, taken now.")
 @click.option("--companion", is_flag=True, help="Keep a search index of each store in your cache folder.")
+@click.option("--redact", is_flag=True, help="Replace keys, tokens and passwords wherever text is shown.")
 def serve(
-    arguments: tuple[str, ...], host: str, port: int | None, no_browser: bool, snapshots: bool, companion: bool
+    arguments: tuple[str, ...],
+    host: str,
+    port: int | None,
+    no_browser: bool,
+    snapshots: bool,
+    companion: bool,
+    redact: bool,
 ) -> None:
     """Shows stores in the browser, without changing a byte of them.
 
@@ -88,35 +87,12 @@ def serve(
     command = [sys.executable, "-m", "datasette", "serve", *map(str, served)]
     command += ["--host", host, "--port", str(port), *given.options]
     # The plugin takes the snapshots, in the process that shows and removes them.
-    chosen = {"STATE_LEDGER_SNAPSHOT": snapshots, "STATE_LEDGER_COMPANION": companion}
+    chosen = {
+        "STATE_LEDGER_SNAPSHOT": snapshots,
+        "STATE_LEDGER_COMPANION": companion,
+        "STATE_LEDGER_REDACT": redact,
+    }
     _become(command, {**os.environ, **{name: "1" for name, wanted in chosen.items() if wanted}})
-
-
-@main.command()
-@click.argument("path", type=click.Path(path_type=Path))
-@click.option("--seed", default=1, show_default=True, help="Equal seeds make equal stores.")
-@click.option("--sessions", type=click.IntRange(1), default=150, show_default=True)
-@click.option("--days", type=click.IntRange(1), default=90, show_default=True)
-@click.option("--messages-per-session", type=click.FloatRange(1), default=30.0, show_default=True)
-@click.option("--until", type=click.DateTime(["%Y-%m-%d"]), help="Last day; by default a fixed one.")
-def demo(path: Path, seed: int, sessions: int, days: int, messages_per_session: float, until: datetime | None) -> None:
-    """Writes a demo store to PATH, which must not exist."""
-    from state_ledger.demo import make_demo
-
-    end = None if until is None else until.replace(tzinfo=timezone.utc) + timedelta(days=1, seconds=-1)
-    try:
-        made = make_demo(
-            path, seed=seed, sessions=sessions, days=days, messages_per_session=messages_per_session, now=end
-        )
-    except (FileExistsError, ValueError) as error:
-        raise click.ClickException(str(error)) from error
-    except OSError as error:
-        raise click.ClickException(f"{path} could not be written: {error.strerror}.") from error
-    click.echo(f"{made.path}: {made.sessions:,} sessions, {made.messages:,} messages, {made.bytes:,} bytes.")
-
-
-main.add_command(migrate)
-main.add_command(index)
 
 
 def split_arguments(arguments: Sequence[str]) -> Arguments:
@@ -210,7 +186,7 @@ def _address(given: Arguments, host: str, port: int) -> str:
 
 def _open_browser_later(host: str, port: int, address: str) -> None:
     """Starts a process that opens the browser when the port answers: a thread would not outlive exec."""
-    code = "import sys; from state_ledger.cli import open_when_answering as f; f(*sys.argv[1:])"
+    code = "import sys; from state_ledger.cli.serving import open_when_answering as f; f(*sys.argv[1:])"
     connect_to = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     quiet = subprocess.DEVNULL
     arguments = [sys.executable, "-c", code, connect_to, str(port), address]

@@ -1,0 +1,23 @@
+"""The `state-ledger` command: one module per verb."""
+
+from __future__ import annotations
+
+import click
+
+from state_ledger import __version__
+from state_ledger.cli.demo_store import demo
+from state_ledger.cli.serving import serve
+from state_ledger.companion.command import index
+from state_ledger.migrate.command import migrate
+from state_ledger.portability.export_command import export
+from state_ledger.portability.import_command import import_
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="state-ledger")
+def main() -> None:
+    """The books of a Hermes Agent state.db: what it cost and why."""
+
+
+for _verb in (serve, demo, migrate, index, export, import_):
+    main.add_command(_verb)

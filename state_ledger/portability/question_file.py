@@ -1,0 +1,219 @@
+"""A canned query's whole answer as a file: every row, whatever limits pages have (case 19)."""
+
+from __future__ import annotations
+
+import json
+import marshal
+import math
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+from state_ledger import questions
+from state_ledger.portability.formats import csv_rows
+from state_ledger.portability.scope import NothingToExport
+from state_ledger.questions import OutOfTime, Question, UnknownQuestion
+from state_ledger.redact import Redactor, Report
+from state_ledger.settings import Settings
+from state_ledger.sqlite import Connection, sqlite3
+
+TIME_FACTOR = 12
+"""A whole answer may take so many times what a page's question may."""
+
+IN_MEMORY = 4 << 20
+"""Bytes of a file that are kept in memory before it goes to disk."""
+
+FORMS = ("csv", "json", "ndjson", "parquet")
+_NO_LIMIT = 10**14
+_ROWS_AT_ONCE = 500
+
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class _Bounds:
+    """The settings of an instance without the bound on rows."""
+
+    zone_name: str
+    day_rule: str
+    max_limit: int = _NO_LIMIT
+
+
+@dataclass
+class QuestionFile:
+    """The file, open at its beginning.
+
+    size: its bytes. rows: how many it has. complete: whether those are all rows that the question has;
+    False only where the parameter `limit` was given. report: what was redacted.
+    """
+
+    file: IO[bytes]
+    size: int
+    rows: int
+    complete: bool
+    report: Report = field(default_factory=Report)
+
+    def chunks(self) -> Iterator[bytes]:
+        """The bytes of the file in pieces."""
+        while chunk := self.file.read(1 << 18):
+            yield chunk
+
+
+def make(
+    connection: Connection,
+    name: str,
+    parameters: Mapping[str, str],
+    form: str,
+    *,
+    settings: Settings,
+    redact: bool = False,
+    spreadsheet_safe: bool = False,
+) -> QuestionFile:
+    """Asks a question and writes its answer to a file of its own, so that no client is waited for meanwhile.
+
+    form: one of FORMS. Raises UnknownQuestion, ParameterError, OutOfTime, NothingToExport if it has no
+    row, ParquetMissing.
+    """
+    question = questions.load().get(name)
+    if question is None:
+        raise UnknownQuestion(f"There is no question named {name!r}; see the list on the page of the store.")
+    redactor = Redactor() if redact else None
+    asked = _Asked(question, parameters, settings)
+    file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115 (the caller closes it)
+    try:
+        writer = {"csv": _csv, "json": _json, "ndjson": _ndjson, "parquet": _parquet}[form]
+        try:
+            if form == "csv":
+                _csv(file, asked, asked.pages(connection, redactor), spreadsheet_safe)
+            else:
+                writer(file, asked, asked.pages(connection, redactor))
+        finally:
+            connection.set_progress_handler(None, 0)
+        if not asked.count:
+            raise NothingToExport(f"There is nothing to export: the question {name} has no rows for these parameters.")
+    except BaseException:
+        file.close()
+        raise
+    size = file.tell()
+    file.seek(0)
+    return QuestionFile(file, size, asked.count, asked.complete, redactor.report if redactor else Report())
+
+
+class _Asked:
+    """One question with its parameters, and how much of the answer was read."""
+
+    def __init__(self, question: Question, parameters: Mapping[str, str], settings: Settings) -> None:
+        bounds = _Bounds(settings.zone_name, settings.day_rule)
+        self.question = question
+        self.checked = question.check(parameters, bounds)
+        self._bound = {p.name: parameters.get(p.name, "").strip() for p in question.parameters}
+        self._limit = int(self._bound["limit"]) if self._bound.get("limit") else None
+        if "limit" in self._bound:
+            self._bound["limit"] = str(_NO_LIMIT if self._limit is None else self._limit + 1)
+            self.checked["limit"] = "" if self._limit is None else str(self._limit)
+        self._sql = question.compiled(bounds, spare_rows=1)
+        self._limit_ms = settings.query_time_limit_ms * TIME_FACTOR
+        self.columns: list[str] = []
+        self.count = 0
+        self.complete = True
+
+    def pages(self, connection: Connection, redactor: Redactor | None) -> Iterator[list[Row]]:
+        """The rows, some at a time. Raises OutOfTime."""
+        deadline = time.monotonic() + self._limit_ms / 1000
+        connection.set_progress_handler(lambda: int(time.monotonic() > deadline), questions.STEPS_BETWEEN_LOOKS)
+        try:
+            cursor = connection.execute(self._sql, self._bound)
+            self.columns = [column[0] for column in cursor.description]
+            while self.complete and (rows := [tuple(row) for row in cursor.fetchmany(_ROWS_AT_ONCE)]):
+                if self._limit is not None and self.count + len(rows) > self._limit:
+                    rows, self.complete = rows[: self._limit - self.count], False
+                self.count += len(rows)
+                yield rows if redactor is None else [_redacted(row, redactor) for row in rows]
+            cursor.close()
+        except sqlite3.OperationalError as error:
+            if "interrupted" in str(error):
+                raise OutOfTime(self.question.name, self._limit_ms) from error
+            raise
+
+
+def _redacted(row: Row, redactor: Redactor) -> Row:
+    return tuple(redactor.text(cell) if isinstance(cell, str) else cell for cell in row)
+
+
+def _csv(file: IO[bytes], asked: _Asked, pages: Iterator[list[Row]], safe: bool = False) -> None:
+    for number, page in enumerate(pages):
+        if number == 0:
+            file.write(csv_rows.head(asked.columns, safe))
+        file.write(csv_rows.lines([[_plain(cell) for cell in row] for row in page], safe).encode())
+
+
+def _json(file: IO[bytes], asked: _Asked, pages: Iterator[list[Row]]) -> None:
+    between = b""
+    for page in pages:
+        if not between:
+            question = asked.question
+            head = {
+                "ok": True,
+                "question": question.name,
+                "title": question.title,
+                "parameters": asked.checked,
+                "units": {name: meaning.unit for name, meaning in question.columns.items() if meaning.unit},
+                "columns": asked.columns,
+            }
+            file.write(_dump(head)[:-1].encode() + b', "rows": [\n')
+        file.write(between + ",\n".join(_dump(_record(asked, row)) for row in page).encode())
+        between = b",\n"
+    if between:
+        file.write(_dump({"truncated": not asked.complete, "row_count": asked.count}).replace("{", "\n], ", 1).encode())
+
+
+def _ndjson(file: IO[bytes], asked: _Asked, pages: Iterator[list[Row]]) -> None:
+    for page in pages:
+        file.write("".join(f"{_dump(_record(asked, row))}\n" for row in page).encode())
+
+
+def _parquet(file: IO[bytes], asked: _Asked, pages: Iterator[list[Row]]) -> None:
+    from state_ledger.portability.formats import parquet_rows
+
+    arrow = parquet_rows.load()
+    kinds: dict[int, set[type]] = {}
+    with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY) as kept:
+        for page in pages:
+            rows = [tuple(map(_plain, row)) for row in page]
+            for row in rows:
+                for place, cell in enumerate(row):
+                    if cell is not None:
+                        kinds.setdefault(place, set()).add(type(cell))
+            marshal.dump(rows, kept)
+        marshal.dump(None, kept)
+        kept.seek(0)
+        types = [_arrow_type(arrow, kinds.get(place, set())) for place in range(len(asked.columns))]
+        schema = arrow.schema(list(zip(asked.columns, types, strict=True)))
+        for piece in parquet_rows.stream(schema, iter(lambda: marshal.load(kept), None)):
+            file.write(piece)
+
+
+def _arrow_type(arrow: Any, kinds: set[type]) -> Any:
+    if kinds == {int}:
+        return arrow.int64()
+    return arrow.float64() if kinds and kinds <= {int, float} else arrow.string()
+
+
+def _record(asked: _Asked, row: Sequence[Any]) -> dict[str, Any]:
+    return {name: _finite(_plain(cell)) for name, cell in zip(asked.columns, row, strict=True)}
+
+
+def _plain(cell: Any) -> Any:
+    if isinstance(cell, bytes):
+        cell = cell.decode("utf-8", "replace")
+    return cell.replace("\x00", "�") if isinstance(cell, str) and "\x00" in cell else cell
+
+
+def _finite(cell: Any) -> Any:
+    # JSON has no word for infinity, which a damaged row can hold.
+    return None if isinstance(cell, float) and not math.isfinite(cell) else cell
+
+
+_dump: Callable[[Any], str] = json.JSONEncoder(ensure_ascii=False, default=str).encode

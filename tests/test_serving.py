@@ -1,0 +1,112 @@
+"""Served to others as docs/serving.md says, nothing is reachable without logging in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from state_ledger import SessionDB, questions
+from state_ledger.plugins import compat
+from state_ledger.portability.formats import FORMATS
+from state_ledger.portability.scope import KINDS
+
+DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "serving.md"
+SECRET_WORD = "lighthousekeeper"
+
+
+def configuration() -> dict[str, Any]:
+    """The block of the document, without the plugins that are not ours."""
+    blocks = re.findall(r"```yaml\n(.*?)```", DOCUMENT.read_text("utf-8"), re.DOTALL)
+    [block] = [text for text in blocks if "serving.yaml" in text]
+    given: dict[str, Any] = yaml.safe_load(block)
+    given["plugins"] = {"state-ledger": given["plugins"]["state-ledger"]}
+    return given
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    with SessionDB(tmp_path / "state.db") as db:
+        db.create_session("s1", "cli", model="m")
+        db.set_session_title("s1", f"about {SECRET_WORD}")
+        db.append_message("s1", "user", f"the {SECRET_WORD} is away")
+        db.update_token_counts("s1", input_tokens=5, model="m", api_call_count=1, estimated_cost_usd=0.5)
+    return tmp_path / "state.db"
+
+
+async def serve(make_datasette: Callable[..., Any], store: Path) -> Any:
+    given = configuration()
+    if compat.IS_1:
+        return await make_datasette(store, config=given)
+    return await make_datasette(store, metadata=given)
+
+
+def addresses(datasette: Any) -> list[str]:
+    """Every address of the app: pages, JSON, CSV, exports, searches, rows, own SQL, the file itself."""
+    found = [
+        "/", "/.json", "/-/stores", "/-/datasette", "/-/home", "/state",
+        "/state.json", "/state/-/home",
+        "/state/-/tables", "/state/-/cost", "/state/-/search", f"/state/-/search?q={SECRET_WORD}",
+        "/state/-/transcript?session=s1",
+        "/state/-/session?id=s1", "/state/-/ops", "/state/-/export", "/state/-/export?session=s1", "/state.db",
+        "/state/messages", "/state/messages.json", "/state/messages.csv?_stream=on", "/state/messages/1",
+        "/state/messages/1.json", f"/state/messages?_search={SECRET_WORD}", "/state/sessions", "/state/sessions/s1",
+        "/state/sessions.json?_shape=array", "/state?sql=select+*+from+messages",
+        "/state.json?sql=select+*+from+messages", f"/state/-/search.json?q={SECRET_WORD}",
+        f"/state/-/search-count.json?q={SECRET_WORD}", f"/-/find?q={SECRET_WORD}",
+        "/state/-/query?sql=select+*+from+messages", "/state/-/query.json?sql=select+*+from+messages",
+        "/state/ledger_messages", "/state/-/schema", "/-/databases.json", "/-/search?q=x",
+    ]  # fmt: skip
+    for name in questions.load():
+        found += [f"/state/{name}{end}" for end in ("", ".json", ".json?_shape=objects", ".csv")]
+        found += [f"/state/-/ask/{name}.json", *(f"/state/-/export/question/{name}.{form}" for form in ("csv", "json"))]
+    found += [f"/state/-/export/{kind}.{form}?id=s1" for kind in KINDS for form in FORMATS]
+    return found
+
+
+async def test_nothing_is_reachable_without_logging_in(make_datasette: Callable[..., Any], store: Path) -> None:
+    datasette = await serve(make_datasette, store)
+    for address in addresses(datasette):
+        answer = await datasette.client.get(address, follow_redirects=True)
+        assert answer.status_code in (401, 403, 404), (address, answer.status_code)
+        text = answer.text.replace(f"q={SECRET_WORD}", "").replace(f"_search={SECRET_WORD}", "")
+        for word in (SECRET_WORD, "$0.50"):
+            assert word not in text, address
+
+
+async def test_every_route_of_the_app_is_asked(make_datasette: Callable[..., Any], store: Path) -> None:
+    """A route that is added has to be added above, or to be harmless."""
+    datasette = await serve(make_datasette, store)
+    asked = [address.partition("?")[0] for address in addresses(datasette)]
+    ours = [
+        pattern
+        for pattern, view in datasette._routes()
+        if "state_ledger.plugins" in str(getattr(view, "__module__", "")) or "/-/export" in pattern.pattern
+        if "/static/" not in pattern.pattern
+    ]
+    unasked = [pattern.pattern for pattern in ours if not any(pattern.match(address) for address in asked)]
+    assert unasked == []
+
+
+async def test_who_is_allowed_sees_it(make_datasette: Callable[..., Any], store: Path) -> None:
+    datasette = await serve(make_datasette, store)
+    cookies = {"ds_actor": datasette.sign({"a": {"id": "ada"}}, "actor")}
+    for address in ("/state", "/state/messages", "/state/-/export/session.csv?id=s1", "/state/cost_per_day.csv"):
+        answer = await datasette.client.get(address, cookies=cookies)
+        assert answer.status_code == 200, address
+    others = {"ds_actor": datasette.sign({"a": {"id": "eve"}}, "actor")}
+    assert (await datasette.client.get("/state/-/export/session.csv?id=s1", cookies=others)).status_code == 403
+
+
+async def test_the_name_in_the_document_is_answered_and_no_other(
+    make_datasette: Callable[..., Any], store: Path
+) -> None:
+    datasette = await serve(make_datasette, store)
+    for host, status in (("books.example.org", (401, 403)), ("evil.example", (403,))):
+        answer = await datasette.client.get("/state", headers={"host": host})
+        assert answer.status_code in status
+    assert "allowed_hosts" in answer.text
