@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from state_ledger import search
+from state_ledger import redact, search
 from state_ledger.companion import beside, building, identity
 from state_ledger.search import Answer, Request, engine, match, memory, query, vocabulary
 from state_ledger.sqlite import Connection, sqlite3
@@ -205,3 +205,20 @@ def test_signs_count_as_typed_and_folding_is_as_documented(
     if not indexed:
         without_index(writer)
     assert sorted(ids(find(writer, typed))) == found
+
+
+def test_where_secrets_are_replaced_no_snippet_holds_half_of_one(writer: Writer) -> None:
+    key = "sk-proj-" + "a1B2c3D4" * 6
+    fill(writer, [f"before {key}", f"heron {'x ' * 90}{key} and more", f"after {key}"])
+
+    def shown(connection: Connection) -> Answer:
+        held = connection.text_factory
+        connection.text_factory = redact.decode
+        try:
+            return search.find(connection, Request("heron"))
+        finally:
+            connection.text_factory = held
+
+    [hit] = writer.reading(shown).hits
+    everything = hit.snippet + "".join(each["content"] for each in hit.context)
+    assert "sk-proj" not in everything and everything.count("[redacted: ") >= 2

@@ -189,6 +189,7 @@ def take_along(scope: Scope, at: Links) -> list[Choice]:
     else:
         name, what = f"lineage_{scope.kind}", "Sessions"
     return [
+        Choice("Export", at.export_page({scope.kind: scope.id})),
         Choice(f"{what} as a question", at.query(name, asked)),
         Choice("JSON", at.query(name, asked, form="json")),
         Choice("CSV", at.query(name, asked, form="csv")),

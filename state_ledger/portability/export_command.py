@@ -161,7 +161,12 @@ def _output(given: dict[str, Any], store: str, kind: str, value: str, form: Form
         yield out.write
         out.flush()
         return
-    target = Path(given["output"] or file_name(store, kind, value, ending=form.name))
+    target = Path(given["output"] or file_name(store, kind, value, ending=form.name)).resolve()
+    if target.exists() and not target.is_file():
+        # A device or a pipe is written to; a file in its place would take it from everybody.
+        with target.open("wb") as file:
+            yield file.write
+        return
     if target.exists() and not given["force"]:
         raise click.ClickException(f"{target} is there already; name another file, or replace it with --force.")
     part = target.with_name(f"{target.name}.{os.getpid()}.part")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+from state_ledger import content, redact
 from state_ledger.search import match, snippets
 from state_ledger.search.request import Hit
 from state_ledger.search.term import Term
@@ -42,19 +44,29 @@ def _some(
         f" WHERE m.id IN ({', '.join('?' * len(ids))})",
         tuple(ids),
     ).fetchall()
+    shown = _redacted if connection.text_factory is redact.decode else _as_it_is
     return [
         Hit(
             id=row[0],
             session_id=row[1],
             role=row[2],
-            snippet=snippets.snippet(terms, match.Fields(row[4], row[5], row[6]), inside=inside),
+            snippet=snippets.snippet(terms, match.Fields(*map(shown, row[4:7])), inside=inside),
             timestamp=row[3],
-            tool_name=None if row[5] is None else bytes(row[5]).decode("utf-8", "replace"),
+            tool_name=None if row[5] is None else content.decode(shown(row[5])).text,
             source=row[7],
             model=row[8],
             title=row[10],
             session_started=row[9],
-            context=snippets.context(connection, row),
+            context=snippets.context(connection, row, shown),
         )
         for row in rows
     ]
+
+
+def _as_it_is(stored: Any) -> Any:
+    return stored
+
+
+def _redacted(stored: Any) -> Any:
+    """Secrets are replaced before anything is cut out of a text: half a key is still half a secret."""
+    return None if stored is None else redact.decode(content.decode(stored).text.encode("utf-8", "replace"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from state_ledger import content
@@ -91,11 +91,14 @@ def _flat(text: str) -> str:
     return _SPACE.sub(" ", text).strip()
 
 
-def context(connection: Connection, row: Row | Sequence[Any]) -> list[dict[str, Any]]:
+def context(
+    connection: Connection, row: Row | Sequence[Any], shown: Callable[[Any], Any] = lambda stored: stored
+) -> list[dict[str, Any]]:
     """The message before, the message itself and the one after, by time, within its session.
 
-    row: id, session_id, role, timestamp, content first. Each is `{"role", "content"}` with at most 200
-    characters of decoded text; rewound messages count too. [] where the store cannot be read.
+    row: id, session_id, role, timestamp, content first. shown: what of stored content may be shown. Each
+    is `{"role", "content"}` with at most 200 characters of decoded text; rewound messages count too. []
+    where the store cannot be read.
     """
     beside = (
         "SELECT role, CAST(content AS BLOB) FROM main.messages WHERE session_id = ?"
@@ -108,7 +111,7 @@ def context(connection: Connection, row: Row | Sequence[Any]) -> list[dict[str, 
     except sqlite3.DatabaseError:
         return []
     entries = [(each[0], each[1]) for each in (*before, (row[2], row[4]), *after)]
-    return [{"role": role, "content": short(stored)} for role, stored in entries]
+    return [{"role": role, "content": short(shown(stored))} for role, stored in entries]
 
 
 def short(stored: object) -> str:
