@@ -153,14 +153,12 @@ async def answer_file(request: Any, datasette: Datasette) -> Any:
 
     def read(connection: Any) -> QuestionFile:
         return question_file.make(
-            connection, query, values, form, settings=held.settings, redact=redact, spreadsheet_safe=_safe(request)
-        )
+            connection, query, values, form, settings=held.settings, redact=redact,
+            spreadsheet_safe=_safe(request), may_be_empty=True,
+        )  # fmt: skip
 
     try:
         made = await datasette.get_database(database).execute_fn(read)
-    except NothingToExport:
-        # A question without rows has an answer; a file of names alone is that answer.
-        return _refusal("The question has no rows for these parameters.", 404)
     except ParameterError as error:
         return _refusal(str(error), 400)
     except OutOfTime as error:

@@ -78,7 +78,7 @@ async def test_a_search_can_be_taken_along(make_datasette: Callable[..., Any], l
 async def test_what_is_not_there_is_said(make_datasette: Callable[..., Any], long_store: Path) -> None:
     datasette = await make_datasette(long_store)
     for path in ("session.jsonl?id=nope", "source.csv?id=nope", "session.csv", "session.exe?id=s1", "question/nope.csv",
-                 "question/cost_per_day.html", "question/cost_per_day.csv"):  # fmt: skip
+                 "question/cost_per_day.html"):  # fmt: skip
         answer = await get(datasette, f"/state/-/export/{path}", 404)
         assert answer.headers["content-type"].startswith("text/plain") and answer.text.endswith(".\n")
     assert "no session has the id" in (await get(datasette, "/state/-/export?session=nope", 404)).text
@@ -134,6 +134,17 @@ async def test_csv_of_a_question_has_every_row(make_datasette: Callable[..., Any
     assert whole.headers["x-state-ledger-complete"] == "yes"
     few = await get(datasette, "/demo/cost_sessions.csv?limit=7")
     assert (len(cells(few.text)), few.headers["x-state-ledger-complete"]) == (7, "no")
+
+
+async def test_an_answer_without_rows_is_a_file_of_its_columns(
+    make_datasette: Callable[..., Any], long_store: Path
+) -> None:
+    datasette = await make_datasette(long_store)
+    answer = await get(datasette, "/state/cost_per_day.csv")
+    assert answer.headers["x-state-ledger-rows"] == "0" and answer.text.startswith("day,")
+    body = (await get(datasette, "/state/-/export/question/cost_per_day.json")).json()
+    assert (body["rows"], body["truncated"], body["row_count"]) == ([], False, 0)
+    assert (await get(datasette, "/state/-/export/question/cost_per_day.ndjson")).text == ""
 
 
 async def test_more_rows_than_datasette_gives_are_all_there(make_datasette: Callable[..., Any], tmp_path: Path) -> None:

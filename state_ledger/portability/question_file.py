@@ -70,11 +70,12 @@ def make(
     settings: Settings,
     redact: bool = False,
     spreadsheet_safe: bool = False,
+    may_be_empty: bool = False,
 ) -> QuestionFile:
     """Asks a question and writes its answer to a file of its own, so that no client is waited for meanwhile.
 
-    form: one of FORMS. Raises UnknownQuestion, ParameterError, OutOfTime, NothingToExport if it has no
-    row, ParquetMissing.
+    form: one of FORMS. may_be_empty: whether an answer without rows is a file too, with its columns alone.
+    Raises UnknownQuestion, ParameterError, OutOfTime, NothingToExport if it has no row, ParquetMissing.
     """
     question = questions.load().get(name)
     if question is None:
@@ -91,7 +92,7 @@ def make(
                 writer(file, asked, asked.pages(connection, redactor))
         finally:
             connection.set_progress_handler(None, 0)
-        if not asked.count:
+        if not asked.count and not may_be_empty:
             raise NothingToExport(f"There is nothing to export: the question {name} has no rows for these parameters.")
     except BaseException:
         file.close()
@@ -147,26 +148,33 @@ def _csv(file: IO[bytes], asked: _Asked, pages: Iterator[list[Row]], safe: bool 
         if number == 0:
             file.write(csv_rows.head(asked.columns, safe))
         file.write(csv_rows.lines([[_plain(cell) for cell in row] for row in page], safe).encode())
+    if not asked.count:
+        file.write(csv_rows.head(asked.columns, safe))
 
 
 def _json(file: IO[bytes], asked: _Asked, pages: Iterator[list[Row]]) -> None:
     between = b""
     for page in pages:
-        if not between:
-            question = asked.question
-            head = {
-                "ok": True,
-                "question": question.name,
-                "title": question.title,
-                "parameters": asked.checked,
-                "units": {name: meaning.unit for name, meaning in question.columns.items() if meaning.unit},
-                "columns": asked.columns,
-            }
-            file.write(_dump(head)[:-1].encode() + b', "rows": [\n')
-        file.write(between + ",\n".join(_dump(_record(asked, row)) for row in page).encode())
+        file.write(between or _beginning(asked))
+        file.write(",\n".join(_dump(_record(asked, row)) for row in page).encode())
         between = b",\n"
-    if between:
-        file.write(_dump({"truncated": not asked.complete, "row_count": asked.count}).replace("{", "\n], ", 1).encode())
+    if not between:
+        file.write(_beginning(asked))
+    file.write(_dump({"truncated": not asked.complete, "row_count": asked.count}).replace("{", "\n], ", 1).encode())
+
+
+def _beginning(asked: _Asked) -> bytes:
+    """The head of the JSON, up to its first row."""
+    question = asked.question
+    head = {
+        "ok": True,
+        "question": question.name,
+        "title": question.title,
+        "parameters": asked.checked,
+        "units": {name: meaning.unit for name, meaning in question.columns.items() if meaning.unit},
+        "columns": asked.columns,
+    }
+    return _dump(head)[:-1].encode() + b', "rows": [\n'
 
 
 def _ndjson(file: IO[bytes], asked: _Asked, pages: Iterator[list[Row]]) -> None:
