@@ -238,7 +238,7 @@ def test_content_that_another_program_wrote_in_its_own_way_keeps_its_bytes(store
         ({"id": "a", "messages": [{"role": "user", "content": "x" * (5 << 20)}]}, "bytes"),
         ({"id": "good"}, "same id"),
     ],
-    ids=str,
+    ids=lambda given: given if isinstance(given, str) else "-".join(given),
 )
 def test_one_bad_session_and_nothing_is_imported(other: Writer, bad: Any, word: str) -> None:
     [error] = refused(other, {"id": "good", "messages": [{"role": "user", "content": "x"}]}, bad)

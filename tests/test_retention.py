@@ -150,6 +150,7 @@ def test_each_filter_chooses_its_own(writer: Writer, name: str) -> None:
     ("name", "value"),
     [("max_messages", 4), ("max_tokens", 29), ("max_cost", 0.4), ("max_tool_calls", 1), ("started_after", ago(300)),
      ("last_active_after", ago(300)), ("archived", False)],
+    ids=lambda given: given if isinstance(given, str) else "",
 )  # fmt: skip
 def test_filters_from_above(writer: Writer, name: str, value: Any) -> None:
     add(writer, "small", **ended(199))

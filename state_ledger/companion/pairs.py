@@ -23,6 +23,7 @@ from operator import add
 from typing import Any, NamedTuple
 
 from state_ledger import content
+from state_ledger.patterns import Pattern
 from state_ledger.search import text as _text
 
 Message = tuple[Any, ...]
@@ -32,10 +33,10 @@ U = _text.UNSPACED
 _MARKS = "\u0300-\u0331"
 _ALL_MARKS = "".join(map(chr, range(0x300, 0x332)))
 _LETTER = rf"(?:[^\W_{U}]|[\ue000-\uf8ff\U000f0000-\U0010ffff])"
-_LETTERS = re.compile(rf"(?:{_LETTER}|[{_MARKS}])+")
+_LETTERS = Pattern(rf"(?:{_LETTER}|[{_MARKS}])+")
 _MARK = re.compile(f"[{_MARKS}]")
-_RUN = re.compile(f"([{U}])([{U}]*)")
-_PIECE = re.compile(rf"(?P<run>[{U}]+)|(?P<word>{_LETTER}(?:{_LETTER}|[{_MARKS}])*)")
+_RUN = Pattern(f"([{U}])([{U}]*)")
+_PIECE = Pattern(rf"(?P<run>[{U}]+)|(?P<word>{_LETTER}(?:{_LETTER}|[{_MARKS}])*)")
 _WIDE = f"utf-32-{sys.byteorder[0]}e"
 _BLANK = " ".encode(_WIDE)
 
@@ -68,7 +69,7 @@ def prepare(messages: Iterable[Message]) -> list[Prepared]:
         touching: dict[str, None] = {}
         for text in texts:
             # A gap, the first character of a run, the rest of the run, a gap, and so on.
-            parts = _RUN.split(text)
+            parts = _RUN.now.split(text)
             if len(parts) > 1:
                 touching.update(_touching(parts))
                 rest = " ".join(parts[2::3])
@@ -97,7 +98,7 @@ def _interleaved(first: str, second: str) -> str:
 
 
 def _touching(parts: list[str]) -> dict[str, None]:
-    """The words that stand directly after or before a run, folded. parts: as `_RUN.split` gives them."""
+    """The words that stand directly after or before a run, folded. parts: as `_RUN` splits them."""
     words = dict.fromkeys((_word_at_start(parts[-1]), _word_at_end(parts[0])))
     for gap in dict.fromkeys(parts[3:-1:3]):
         words.update(_edges(gap) if len(gap) < _SHORT else _words_at_edges(gap))
@@ -115,13 +116,13 @@ _edges = lru_cache(maxsize=10_000)(_words_at_edges)
 
 
 def _word_at_start(gap: str) -> str:
-    found = _LETTERS.match(gap)
+    found = _LETTERS.now.match(gap)
     return _folded(found.group()) if found else ""
 
 
 def _word_at_end(gap: str) -> str:
     # Read backwards, which takes linear time however long the word is.
-    found = _LETTERS.match(gap[::-1])
+    found = _LETTERS.now.match(gap[::-1])
     return _folded(gap[len(gap) - found.end() :].lstrip(_ALL_MARKS)) if found else ""
 
 
@@ -162,7 +163,7 @@ def expression(run: str, *, prefix: bool = False) -> str | None:
     two pieces without spaces are asked for whole, the last one as a prefix; a word at the beginning
     may be the end of a longer one, and is left out.
     """
-    pieces = [(match.lastgroup, match.group()) for match in _PIECE.finditer(run)]
+    pieces = [(match.lastgroup, match.group()) for match in _PIECE.now.finditer(run)]
     runs = [piece for kind, piece in pieces if kind == "run"]
     if not runs:
         if len(pieces) != 1:
@@ -178,7 +179,7 @@ def _phrase(run: str) -> str:
 
 
 def _words_between(run: str) -> Iterator[str]:
-    matches = list(_PIECE.finditer(run))
+    matches = list(_PIECE.now.finditer(run))
     for at, match in enumerate(matches):
         before = at > 0 and matches[at - 1].lastgroup == "run" and matches[at - 1].end() == match.start()
         if match.lastgroup != "word" or not before:
@@ -190,5 +191,5 @@ def _words_between(run: str) -> Iterator[str]:
 @lru_cache(maxsize=1)
 def rules() -> str:
     """What the index depends on besides the store: another Python or other rules make another index."""
-    patterns = "\n".join(pattern.pattern for pattern in (_PIECE, _MARK))
+    patterns = "\n".join((_PIECE.now.pattern, _MARK.pattern))
     return hashlib.sha256(f"1\n{unicodedata.unidata_version}\n{patterns}".encode()).hexdigest()[:16]

@@ -88,8 +88,8 @@ class Redactor:
     def _apply(self, rule: Rule, text: str, lower: str) -> str:
         pieces: list[str] = []
         done = 0
-        for match in rule.pattern.finditer(lower if rule.lower else text):
-            start, end = match.span("secret" if "secret" in rule.pattern.groupindex else 0)
+        for match in rule.pattern.now.finditer(lower if rule.lower else text):
+            start, end = match.span("secret" if "secret" in rule.pattern.now.groupindex else 0)
             secret = text[start:end]
             if start > match.start():
                 secret = secret.rstrip(_CLOSING)

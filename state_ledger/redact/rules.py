@@ -13,6 +13,8 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from state_ledger.patterns import Pattern
+
 _END = r"(?![A-Za-z0-9_])"
 
 
@@ -30,7 +32,7 @@ class Rule:
     """
 
     kind: str
-    pattern: re.Pattern[str]
+    pattern: Pattern
     words: tuple[str, ...]
     check: Callable[[str], bool] | None = None
     whole: bool = False
@@ -39,11 +41,11 @@ class Rule:
 
 
 def _rule(kind: str, pattern: str, *words: str, check: Callable[[str], bool] | None = None, flags: int = 0) -> Rule:
-    return Rule(kind, re.compile(pattern, flags), words, check)
+    return Rule(kind, Pattern(pattern, flags), words, check)
 
 
 def _prefixed(kind: str, body: str, *words: str) -> Rule:
-    return Rule(kind, re.compile(body + _END), words, _not_a_pattern, whole=True)
+    return Rule(kind, Pattern(body + _END), words, _not_a_pattern, whole=True)
 
 
 def _not_a_pattern(secret: str) -> bool:
@@ -109,7 +111,7 @@ _KINDS_OF_KEYS = re.compile(
 
 
 def _named(kind: str, name: str, word: str, before: re.Pattern[str] | None = None) -> Rule:
-    pattern = re.compile(name + _AFTER_NAME + _VALUE)
+    pattern = Pattern(name + _AFTER_NAME + _VALUE)
     return Rule(kind, pattern, (word,), _made_up, lower=True, before=before)
 
 

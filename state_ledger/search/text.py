@@ -11,6 +11,8 @@ import re
 import unicodedata
 from functools import lru_cache
 
+from state_ledger.patterns import Pattern
+
 UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303c"
     "\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f"
@@ -31,9 +33,9 @@ SPACED = rf"[^\W_{UNSPACED}]"
 """One letter or digit of a script that puts blanks between words, private-use characters aside."""
 
 _LETTER = rf"(?:{SPACED}|[{PRIVATE}])"
-_WORD = re.compile(rf"{_LETTER}(?:{_LETTER}|[{MARKS}])*|[{UNSPACED}]+")
-_UNSPACED = re.compile(f"[{UNSPACED}]")
-_RUN = re.compile(f"[{UNSPACED}]+")
+_WORD = Pattern(rf"{_LETTER}(?:{_LETTER}|[{MARKS}])*|[{UNSPACED}]+")
+_UNSPACED = Pattern(f"[{UNSPACED}]")
+_RUN = Pattern(f"[{UNSPACED}]+")
 _MARK = re.compile(f"[{MARKS}]")
 HAS_MARKS = _MARK.search
 """Whether a text has an accent that stands as a character of its own."""
@@ -41,7 +43,7 @@ HAS_MARKS = _MARK.search
 _OLD = unicodedata.ucd_3_2_0
 
 # The ranges by which the contract decides what "is CJK".
-_CJK = re.compile(
+_CJK = Pattern(
     "[\u4e00-\u9fff\u3400-\u4dbf\U00020000-\U0002a6df\u3000-\u303f\u3040-\u309f\u30a0-\u30ff\uac00-\ud7af]"
 )
 
@@ -66,7 +68,7 @@ class _Folding(dict[int, int]):
 _TYPED_AS = {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2010": "-", "\u2011": "-", "\u2013": "-"}
 """Signs that word processors and models write where a keyboard has another; none of them is in a word."""
 
-_PLAIN = re.compile("[^\u0080-\u024f\u03a3\u1e00-\u1fff\u2010-\u201d\u2100-\u214f]*")
+_PLAIN = Pattern("[^\u0080-\u024f\u03a3\u1e00-\u1fff\u2010-\u201d\u2100-\u214f]*")
 """Text in which `lower` does all that folding does: no accents, no signs with a second form, and no
 capital sigma, which becomes another letter at the end of a word."""
 
@@ -81,7 +83,7 @@ def fold(text: str) -> str:
     """
     if text.isascii():
         return text.lower()
-    if _PLAIN.fullmatch(text):
+    if _PLAIN.now.fullmatch(text):
         lower = text.lower()
         if len(lower) == len(text):
             return lower
@@ -99,23 +101,23 @@ _SMALL: dict[int, int] = {code: code + 32 for code in range(ord("A"), ord("Z") +
 def words(text: str) -> list[Word]:
     """The words of a text, folded, with their places."""
     folded = fold(text)
-    found = ((match.group(), match.start(), match.end()) for match in _WORD.finditer(folded))
+    found = ((match.group(), match.start(), match.end()) for match in _WORD.now.finditer(folded))
     return [(_MARK.sub("", word), start, end) for word, start, end in found]
 
 
 def is_run(text: str) -> bool:
     """Whether a text is one unbroken run of letters of scripts that are written without spaces."""
-    return _RUN.fullmatch(text) is not None and text.isalnum()
+    return _RUN.now.fullmatch(text) is not None and text.isalnum()
 
 
 def is_unspaced(text: str) -> bool:
     """Whether a text has a character of a script that is written without spaces."""
-    return _UNSPACED.search(text) is not None
+    return _UNSPACED.now.search(text) is not None
 
 
 def contains_cjk(text: str) -> bool:
     """Whether a text has a Chinese, Japanese or Korean character, as the contract counts them."""
-    return _CJK.search(text) is not None
+    return _CJK.now.search(text) is not None
 
 
 @lru_cache(maxsize=1024)

@@ -116,7 +116,7 @@ def of_words(words: Iterable[str]) -> Vocabulary | None:
     """The vocabulary of some words, those without such letters left out; None if it is too big."""
     kept, size = [""], 0
     for word in words:
-        if not word.isascii() and _HAS_LETTER(word):
+        if not word.isascii() and _text.is_unspaced(word):
             kept.append(word)
             size += len(word)
             if size > MOST_CHARACTERS:
@@ -129,7 +129,7 @@ def together(one: Vocabulary, other: Vocabulary) -> Vocabulary | None:
     return of_words(dict.fromkeys([*one.words.split("\n"), *other.words.split("\n")]))
 
 
-_HAS_LETTER = re.compile(f"[{_text.UNSPACED}]").search
+
 
 
 def has_any(connection: Connection) -> bool:
