@@ -51,7 +51,7 @@ def addresses(datasette: Any) -> list[str]:
         "/", "/.json", "/-/stores", "/-/datasette", "/-/home", "/state",
         "/state.json", "/state/-/home",
         "/state/-/tables", "/state/-/cost", "/state/-/search", f"/state/-/search?q={SECRET_WORD}",
-        "/state/-/transcript?session=s1",
+        "/state/-/session/s1", "/state/-/conversation/s1", "/state/-/work/s1", "/state/-/card",
         "/state/-/session?id=s1", "/state/-/ops", "/state/-/export", "/state/-/export?session=s1", "/state.db",
         "/state/messages", "/state/messages.json", "/state/messages.csv?_stream=on", "/state/messages/1",
         "/state/messages/1.json", f"/state/messages?_search={SECRET_WORD}", "/state/sessions", "/state/sessions/s1",

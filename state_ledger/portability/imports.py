@@ -186,7 +186,8 @@ def make_ready(session_id: str, session: Mapping[str, Any], *, config_as_it_is: 
         _model_config(session.get("model_config"), config_as_it_is),
         time.time() if started is None else started,
         moment(session.get("ended_at")),
-        *(_count(session.get(name)) for name in _COUNTS),
+        # A counter that an old store did not keep is no data, which is not 0 (accounting rule 3).
+        *(None if session.get(name, 0) is None else _count(session.get(name)) for name in _COUNTS),
         *(moment(session.get(name)) for name in _COSTS),
         1 if session.get("archived") else 0,
     )
