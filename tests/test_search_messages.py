@@ -430,6 +430,7 @@ SPACED = st.text(st.sampled_from(LETTERS + "   .,-'_#/\n"), max_size=30)
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Writer]:
     writer = Writer(tmp_path_factory.mktemp("laws") / "state.db")
+    writer.connection.execute("PRAGMA synchronous = OFF")
     yield writer
     writer.close()
 

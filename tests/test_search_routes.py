@@ -32,6 +32,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Writer]:
     writer = Writer(tmp_path_factory.mktemp("routes") / "state.db")
+    writer.connection.execute("PRAGMA synchronous = OFF")
     yield writer
     writer.close()
 

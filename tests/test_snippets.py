@@ -163,7 +163,7 @@ async def test_a_long_cell_is_cut_and_leads_to_the_message(kites: Path, make_dat
         client = (await make_datasette(kites, settings={"truncate_cells_html": limit})).client
         html = (await client.get(f"/state?sql={quote(sql)}", follow_redirects=True)).text
         assert f"<mark>kite</mark>{'0' * shown}</span>" in html
-        assert ('<a href="/state/messages/7">whole message</a>' in html) is bool(limit)
+        assert ('<a href="/state/-/session/s1?message=7#m7">whole message</a>' in html) is bool(limit)
         assert ("Cut at 100 of 1,004 characters" in html) is bool(limit)
 
 
