@@ -28,6 +28,20 @@ from state_ledger.writing.writer import Writer
 settings.register_profile("state-ledger", deadline=None)
 settings.load_profile("state-ledger")
 
+EXAMPLES_VARIABLE = "STATE_LEDGER_EXAMPLES_DIVISOR"
+"""Divides the number of examples of every law: for a second run of the suite on other libraries."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    divisor = int(os.environ.get(EXAMPLES_VARIABLE, "1"))
+    for item in items if divisor > 1 else ():
+        law = getattr(item, "obj", None)
+        if getattr(law, "is_hypothesis_test", False):
+            law = getattr(law, "__func__", law)
+            held = getattr(law, "_hypothesis_internal_use_settings", settings.default)
+            law._hypothesis_internal_use_settings = settings(held, max_examples=max(5, held.max_examples // divisor))
+
+
 SHARED_STORES = Path(__file__).resolve().parents[2] / "shared" / "stores"
 NOBODY = 65534
 
