@@ -145,12 +145,7 @@ async def answer(datasette: Datasette, request: Any) -> Response:
     except OutOfTime as error:
         return json_answer.refuse(str(error), 503)
     body = {
-        "ok": True,
-        "question": question.name,
-        "title": question.title,
-        "parameters": result.parameters,
-        "units": {name: meaning.unit for name, meaning in question.columns.items() if meaning.unit},
-        "columns": result.columns,
+        **question.head(result.parameters, result.columns),
         "rows": result.records(),
         "truncated": result.truncated,
     }

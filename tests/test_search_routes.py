@@ -16,7 +16,9 @@ from state_ledger.companion import beside, building, identity
 from state_ledger.search import Answer, Request, engine, match, memory, query, vocabulary
 from state_ledger.sqlite import Connection, sqlite3
 from state_ledger.writing.writer import Writer
-from tests.test_search_messages import QUERY, SPACED, fill, find, refill, structured, without_index
+from tests.test_search_messages import QUERY, SPACED, fill, find, refill, structured, without_index, written
+
+__all__ = ["written"]
 
 TEXTS = st.lists(SPACED | SPACED.map(structured), min_size=1, max_size=6)
 
@@ -27,14 +29,6 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield
-
-
-@pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Writer]:
-    writer = Writer(tmp_path_factory.mktemp("routes") / "state.db")
-    writer.connection.execute("PRAGMA synchronous = OFF")
-    yield writer
-    writer.close()
 
 
 @pytest.fixture

@@ -30,13 +30,11 @@ Message = tuple[Any, ...]
 """id, content, tool_name, tool_calls; text as its stored bytes."""
 
 U = _text.UNSPACED
-_MARKS = "\u0300-\u0331"
 _ALL_MARKS = "".join(map(chr, range(0x300, 0x332)))
-_LETTER = rf"(?:[^\W_{U}]|[\ue000-\uf8ff\U000f0000-\U0010ffff])"
-_LETTERS = Pattern(rf"(?:{_LETTER}|[{_MARKS}])+")
-_MARK = re.compile(f"[{_MARKS}]")
+_LETTERS = Pattern(rf"(?:{_text.LETTER}|[{_text.MARKS}])+")
+_MARK = re.compile(f"[{_text.MARKS}]")
 _RUN = Pattern(f"([{U}])([{U}]*)")
-_PIECE = Pattern(rf"(?P<run>[{U}]+)|(?P<word>{_LETTER}(?:{_LETTER}|[{_MARKS}])*)")
+_PIECE = Pattern(rf"(?P<run>[{U}]+)|(?P<word>{_text.LETTER}(?:{_text.LETTER}|[{_text.MARKS}])*)")
 _WIDE = f"utf-32-{sys.byteorder[0]}e"
 _BLANK = " ".encode(_WIDE)
 

@@ -165,15 +165,7 @@ def _json(file: IO[bytes], asked: _Asked, pages: Iterator[list[Row]]) -> None:
 
 def _beginning(asked: _Asked) -> bytes:
     """The head of the JSON, up to its first row."""
-    question = asked.question
-    head = {
-        "ok": True,
-        "question": question.name,
-        "title": question.title,
-        "parameters": asked.checked,
-        "units": {name: meaning.unit for name, meaning in question.columns.items() if meaning.unit},
-        "columns": asked.columns,
-    }
+    head = asked.question.head(asked.checked, asked.columns)
     return _dump(head)[:-1].encode() + b', "rows": [\n'
 
 

@@ -7,7 +7,7 @@ which engine answers is decided here and nowhere else.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -108,6 +108,17 @@ class Question:
         for parameter in self.for_settings(settings):
             checked[parameter.name] = validate(parameter, values.get(parameter.name, "")) or parameter.default
         return checked
+
+    def head(self, parameters: Mapping[str, str], columns: Sequence[str]) -> dict[str, Any]:
+        """What an answer in JSON says before its rows: the question, its checked parameters, units, columns."""
+        return {
+            "ok": True,
+            "question": self.name,
+            "title": self.title,
+            "parameters": dict(parameters),
+            "units": {name: meaning.unit for name, meaning in self.columns.items() if meaning.unit},
+            "columns": list(columns),
+        }
 
 
 @dataclass(frozen=True)

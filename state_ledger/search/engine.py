@@ -13,7 +13,7 @@ from state_ledger.search.indexes import Indexes
 from state_ledger.search.plan import Companion, Plan, Planner
 from state_ledger.search.query import Query
 from state_ledger.search.request import BEST, RANKED, Request
-from state_ledger.search.streams import Store
+from state_ledger.search.streams import MESSAGES, Store, found_by
 from state_ledger.shape import Shape
 from state_ledger.sqlite import Connection, sqlite3
 
@@ -155,8 +155,7 @@ class Search:
             for name in ("content", "tool_name", "tool_calls")
         )
         rows = self.connection.execute(
-            f"SELECT m.id, {columns} FROM main.messages m CROSS JOIN main.sessions s ON s.id = m.session_id"
-            f" WHERE m.id IN ({', '.join('?' * len(ids))}) AND {self.where[0]}",
+            f"SELECT m.id, {columns} FROM {MESSAGES} WHERE m.id IN ({', '.join('?' * len(ids))}) AND {self.where[0]}",
             (*ids, *self.where[1]),
         )
         return {row[0]: match.Fields(row[1], row[2], row[3]) for row in rows}
@@ -204,10 +203,7 @@ class Search:
         if plan.asked is None or wanted > RANKED // 2:
             return None
         index, expression, (also, values) = plan.asked
-        source = (
-            f"FROM main.{index} CROSS JOIN main.messages m ON m.id = {index}.rowid"
-            f" CROSS JOIN main.sessions s ON s.id = m.session_id WHERE {index} MATCH ? AND {store.where[0]} AND {also}"
-        )
+        source = f"{found_by(index)} AND {store.where[0]} AND {also}"
         parameters = [expression, *store.where[1], *values]
         oldest = self.connection.execute(
             f"SELECT {index}.rowid {source} ORDER BY {index}.rowid DESC LIMIT 1 OFFSET {RANKED - 1}", parameters

@@ -81,13 +81,11 @@ def in_words(root: Node, vocabulary: Vocabulary | None) -> Expression | None:
             )
         forms = [_part(piece, vocabulary, bool(star) and piece is term.pieces[-1]) for piece in term.pieces]
         known = [each for each in forms if each]
-        if len(known) < len(forms):
-            # What can be said is still a place to look: a run as a word, or the beginning of one.
-            known = known or [[f"{_quoted(piece.text)} *"] for piece in term.pieces[:1]]
-            together = " AND ".join(f"({' OR '.join(each)})" for each in known)
-            return Expression(together, exact=False, whole=False)
+        whole = len(known) == len(forms)
+        # What can be said is still a place to look: a run as a word, or the beginning of one.
+        known = known or [[f"{_quoted(term.pieces[0].text)} *"]]
         together = " AND ".join(f"({' OR '.join(each)})" for each in known)
-        return Expression(together, exact=len(known) == 1 and not term.has_signs, whole=True)
+        return Expression(together, exact=whole and len(known) == 1 and not term.has_signs, whole=whole)
 
     return combine(root, form)
 

@@ -8,6 +8,7 @@ from typing import Any
 from state_ledger import content, redact
 from state_ledger.search import match, snippets
 from state_ledger.search.request import Hit
+from state_ledger.search.streams import MESSAGES
 from state_ledger.search.term import Term
 from state_ledger.shape import Shape
 from state_ledger.sqlite import Connection
@@ -40,8 +41,7 @@ def _some(
         f"SELECT m.id, m.session_id, m.role, {column('timestamp', 'messages', 'm')}, {bytes_of('content')},"
         f" {bytes_of('tool_name')}, {bytes_of('tool_calls')}, s.source, {column('model', 'sessions', 's')},"
         f" s.started_at, {column('title', 'sessions', 's')}"
-        " FROM main.messages m CROSS JOIN main.sessions s ON s.id = m.session_id"
-        f" WHERE m.id IN ({', '.join('?' * len(ids))})",
+        f" FROM {MESSAGES} WHERE m.id IN ({', '.join('?' * len(ids))})",
         tuple(ids),
     ).fetchall()
     shown = _redacted if connection.text_factory is redact.decode else _as_it_is

@@ -18,7 +18,6 @@ from state_ledger.search import text as _text
 from state_ledger.search.query import Node, holds
 from state_ledger.search.term import Term
 
-_ESCAPE = re.compile(r"\\+u([0-9a-fA-F]{4})")
 _ESCAPED = "\\u"
 
 Span = tuple[int, int]
@@ -32,7 +31,8 @@ class Fields:
 
     def __init__(self, stored: object, tool_name: object, tool_calls: object) -> None:
         self._stored = stored
-        self._others = tuple(filter(None, (content.decode(tool_name).text, content.decode(tool_calls).text)))
+        self._tool_name = content.decode(tool_name).text
+        self._tool_calls = content.decode(tool_calls).text
 
     @cached_property
     def text(self) -> str:
@@ -42,7 +42,7 @@ class Fields:
     @cached_property
     def texts(self) -> tuple[str, ...]:
         """Content, tool name and tool calls; the empty ones left out."""
-        return tuple(filter(None, (self.text, *self._others)))
+        return tuple(filter(None, (self.text, self._tool_name, self._tool_calls)))
 
     @cached_property
     def folded(self) -> tuple[str, ...]:
@@ -51,8 +51,8 @@ class Fields:
     @cached_property
     def unescaped(self) -> str | None:
         r"""Tool calls with `\uXXXX` written out and A to Z in small letters; None if there is no such escape."""
-        calls = self._others[-1] if self._others else ""
-        return _text.ascii_lower(unescaped(calls)) if _ESCAPED in calls else None
+        calls = self._tool_calls
+        return _text.ascii_lower(content.unescaped(calls)) if _ESCAPED in calls else None
 
     def has(self, term: Term, *, inside: bool = False) -> bool:
         """Whether a term occurs. inside: also within longer words."""
@@ -92,17 +92,6 @@ def spans(terms: tuple[Term, ...], text: str, *, inside: bool = False, most: int
         if each.end() > each.start()
     ]
     return sorted(found)
-
-
-def unescaped(stored: str) -> str:
-    r"""JSON text with `\uXXXX` written out, also where JSON stands within JSON."""
-
-    def character(match: re.Match[str]) -> str:
-        return chr(int(match.group(1), 16))
-
-    plain = _ESCAPE.sub(character, stored)
-    # Characters beyond the first plane are written as two escapes.
-    return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def escaped(text: str) -> str:

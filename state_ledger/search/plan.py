@@ -22,7 +22,7 @@ from state_ledger.search.expressions import Expression
 from state_ledger.search.filters import Condition
 from state_ledger.search.indexes import STRUCTURED, Indexes, decided_by_index
 from state_ledger.search.query import And, Node, Not, Query
-from state_ledger.search.streams import Store, bounded, from_index, from_scan
+from state_ledger.search.streams import Store, from_index, from_scan
 from state_ledger.search.term import Term
 from state_ledger.shape import Shape
 
@@ -209,7 +209,7 @@ class Planner:
     def _runs(self, companion: Companion, text: str, prefix: bool) -> Iterator[int]:
         store = self.store
         before, after = (store.start, None) if store.newest_first else (None, store.start)
-        return bounded(store, companion.ids(text, before=before, after=after, newest=store.newest_first, prefix=prefix))
+        return companion.ids(text, before=before, after=after, newest=store.newest_first, prefix=prefix)
 
     def _beside(self, term: Term, companion: Companion) -> list[Iterator[int]]:
         """Messages in which an end of a term stands beside a run."""

@@ -29,7 +29,8 @@ ONLY_NOT = "NOT takes away from what other words find: add a word to look for."
 UNCLOSED = "The last quotation mark is not closed; it was passed over."
 CUT = f"The query was cut at {MAX_CHARACTERS:,} characters."
 
-_TOKEN = re.compile(r'"([^"]*)"(\*?)|([^\s"]+)')
+TOKEN = re.compile(r'"([^"]*)"(\*?)|([^\s"]+)')
+"""A phrase with its star, or a word."""
 
 
 @dataclass(frozen=True)
@@ -106,10 +107,8 @@ def parse(query: object, *, edges_in_any_case: bool = False) -> Query:
     if not isinstance(query, str):
         return Query(None, (NOTHING,))
     hints = [CUT] if len(query) > MAX_CHARACTERS else []
-    clean = _clean(query)
-    if clean.count('"') % 2:
-        last = clean.rindex('"')
-        clean = f"{clean[:last]} {clean[last + 1 :]}"
+    clean, closed = readable(_cut(query))
+    if not closed:
         hints.append(UNCLOSED)
     tokens = _tokens(clean, edges_in_any_case)
     root = _simplified(_Reader(tokens).alternatives(0))
@@ -119,13 +118,25 @@ def parse(query: object, *, edges_in_any_case: bool = False) -> Query:
     return Query(root, tuple(hints))
 
 
-def _clean(query: str) -> str:
-    if len(query) > MAX_CHARACTERS:
-        # Half a word would be looked for as a whole one.
-        end = query.rfind(" ", 0, MAX_CHARACTERS + 1)
-        query = query[: end if end > 0 else MAX_CHARACTERS]
+def _cut(query: str) -> str:
+    if len(query) <= MAX_CHARACTERS:
+        return query
+    # Half a word would be looked for as a whole one.
+    end = query.rfind(" ", 0, MAX_CHARACTERS + 1)
+    return query[: end if end > 0 else MAX_CHARACTERS]
+
+
+def readable(query: str) -> tuple[str, bool]:
+    """What was typed in a form that SQLite can be handed, and whether every quotation mark was closed.
+
+    A last one that is not becomes a blank.
+    """
     # A lone surrogate cannot be handed to SQLite, and a NUL ends SQLite's own reading.
-    return query.encode("utf-8", "replace").decode("utf-8").replace("\x00", " ")
+    clean = query.encode("utf-8", "replace").decode("utf-8").replace("\x00", " ")
+    if clean.count('"') % 2 == 0:
+        return clean, True
+    last = clean.rindex('"')
+    return f"{clean[:last]} {clean[last + 1 :]}", False
 
 
 Token: TypeAlias = Term | str
@@ -134,7 +145,7 @@ Token: TypeAlias = Term | str
 
 def _tokens(clean: str, edges_in_any_case: bool) -> list[Token]:
     found: list[Token] = []
-    raw = list(_TOKEN.finditer(clean))
+    raw = list(TOKEN.finditer(clean))
     last = len(raw) - 1
     for place, match in enumerate(raw):
         phrase, star, word = match.groups()

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-from state_ledger.search.query import MAX_CHARACTERS, OPERATORS
+from state_ledger.search.query import MAX_CHARACTERS, OPERATORS, TOKEN, readable
 
-_TOKEN = re.compile(r'"([^"]*)"(\*?)|([^\s"]+)')
 _BARE = re.compile(r"[^\W_]+")
 
 
@@ -16,11 +15,8 @@ def sanitize_fts5_query(query: str) -> str:
     `src/main.py` becomes `"src/main.py"`, `sp_new*` becomes `"sp_new"*`, `hello AND` becomes `hello`.
     Returns "" when nothing is left to look for.
     """
-    clean = query[:MAX_CHARACTERS].encode("utf-8", "replace").decode("utf-8").replace("\x00", " ")
-    if clean.count('"') % 2:
-        last = clean.rindex('"')
-        clean = f"{clean[:last]} {clean[last + 1 :]}"
-    raw = [match.groups() for match in _TOKEN.finditer(clean)]
+    clean, _closed = readable(query[:MAX_CHARACTERS])
+    raw = [match.groups() for match in TOKEN.finditer(clean)]
     last_place = len(raw) - 1
     out: list[str] = []
     pending: str | None = None

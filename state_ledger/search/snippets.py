@@ -21,7 +21,6 @@ CUT = "..."
 CONTEXT_CHARACTERS = 200
 
 _SPACE = re.compile(r"\s+")
-_NOT_A_SPACE = re.compile(r"\S")
 
 
 def snippet(terms: tuple[Term, ...], fields: match.Fields, *, inside: bool = False) -> str:

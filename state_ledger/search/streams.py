@@ -7,21 +7,29 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from state_ledger.search.filters import Condition
-from state_ledger.sqlite import Connection, Row
+from state_ledger.sqlite import Connection
 
 FIRST_PIECE, LONGEST_PIECE = 24, 2001
 FIRST_WINDOW, LONGEST_WINDOW = 256, 16384
 WINDOW_S = 0.02
 """A window of a scan grows until it takes so long: between two of them the time is looked at."""
 
-_FROM = "main.messages m CROSS JOIN main.sessions s ON s.id = m.session_id"
+MESSAGES = "main.messages m CROSS JOIN main.sessions s ON s.id = m.session_id"
+"""Messages as `m`, each with its session as `s`; messages whose session is gone are none."""
 
-Read = Callable[[str, list[Any]], list[Row]]
+
+def found_by(index: str) -> str:
+    """FROM and WHERE of the messages that an index finds for one parameter, as `m`, with their session, as `s`."""
+    # CROSS JOIN: the index is asked first, once, and not for each message.
+    return (
+        f"FROM main.{index} CROSS JOIN main.messages m ON m.id = {index}.rowid"
+        f" CROSS JOIN main.sessions s ON s.id = m.session_id WHERE {index} MATCH ?"
+    )
 
 
 @dataclass
@@ -90,10 +98,8 @@ def from_index(
     while True:
         beyond, place = store.beyond(f"{index}.rowid", last)
         found = store.rows(
-            # CROSS JOIN: the index is asked first, once, and not for each message.
-            f"SELECT m.id, {rank} FROM main.{index} CROSS JOIN main.messages m ON m.id = {index}.rowid"
-            f" CROSS JOIN main.sessions s ON s.id = m.session_id WHERE {index} MATCH ? AND {beyond}"
-            f" AND {store.where[0]} AND {also[0]} ORDER BY {index}.rowid {store.direction} LIMIT {piece}",
+            f"SELECT m.id, {rank} {found_by(index)} AND {beyond} AND {store.where[0]} AND {also[0]}"
+            f" ORDER BY {index}.rowid {store.direction} LIMIT {piece}",
             [expression, *place, *store.where[1], *also[1]],
         )
         if ranks is not None:
@@ -130,7 +136,7 @@ def from_scan(
         began = time.monotonic()
         first, last = (max(low, high - window), high) if store.newest_first else (low, min(high, low + window))
         found = store.rows(
-            f"SELECT m.id FROM {_FROM} WHERE m.id > ? AND m.id <= ? AND {store.where[0]} AND {among[0]}"
+            f"SELECT m.id FROM {MESSAGES} WHERE m.id > ? AND m.id <= ? AND {store.where[0]} AND {among[0]}"
             f" ORDER BY m.id {store.direction}",
             [first, last, *store.where[1], *among[1]],
         )
@@ -138,11 +144,3 @@ def from_scan(
         low, high = (low, first) if store.newest_first else (last, high)
         if time.monotonic() - began < WINDOW_S:
             window = min(window * 2, LONGEST_WINDOW)
-
-
-def bounded(store: Store, ids: Iterator[int]) -> Iterator[int]:
-    """A stream from elsewhere, without what the paging leaves out."""
-    start = store.start
-    for each in ids:
-        if start is None or (each < start if store.newest_first else each > start):
-            yield each

@@ -67,11 +67,6 @@ class Term:
             _text.is_old_letter(letter) and letter.isalnum() for piece in self.pieces for letter in piece.text
         )
 
-    @cached_property
-    def caseless(self) -> bool:
-        """Whether SQL's LIKE, which folds A to Z only, compares it as we do."""
-        return all(c.upper() == c.lower() and _text.fold(c) == c for c in self.folded)
-
     @property
     def _gaps(self) -> list[str]:
         words = _text.words(self.text)

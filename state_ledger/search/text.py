@@ -32,8 +32,10 @@ PRIVATE = "\ue000-\uf8ff\U000f0000-\U0010ffff"
 SPACED = rf"[^\W_{UNSPACED}]"
 """One letter or digit of a script that puts blanks between words, private-use characters aside."""
 
-_LETTER = rf"(?:{SPACED}|[{PRIVATE}])"
-_WORD = Pattern(rf"{_LETTER}(?:{_LETTER}|[{MARKS}])*|[{UNSPACED}]+")
+LETTER = rf"(?:{SPACED}|[{PRIVATE}])"
+"""One letter or digit of such a script."""
+
+_WORD = Pattern(rf"{LETTER}(?:{LETTER}|[{MARKS}])*|[{UNSPACED}]+")
 _UNSPACED = Pattern(f"[{UNSPACED}]")
 _RUN = Pattern(f"[{UNSPACED}]+")
 _MARK = re.compile(f"[{MARKS}]")
