@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -66,11 +65,15 @@ def test_an_answer_that_a_later_one_has_overtaken_is_cancelled(address: str, vis
     page = here.go("/demo/-/search")
     failed: list[str] = []
     page.on("requestfailed", lambda request: failed.append(request.url))
-    page.route("**/search?q=the", lambda route: (time.sleep(1.0), route.continue_()))
+    held: list[Any] = []
+    page.route("**/search?q=the", lambda route: held.append(route))  # not answered until the later one was
     page.fill("#finder", "the")
     page.wait_for_selector("[aria-busy]")
     page.fill("#finder", "zzzz nowhere")
     page.wait_for_selector("text=No message found.")
+    assert held
+    for route in held:
+        route.continue_()
     page.wait_for_timeout(1300)
     assert query_of(page) == {"q": ["zzzz nowhere"]} and page.locator(".hit").count() == 0
     assert [url for url in failed if url.endswith("q=the")]

@@ -217,3 +217,8 @@ def test_where_secrets_are_replaced_no_snippet_holds_half_of_one(writer: Writer)
     [hit] = writer.reading(shown).hits
     everything = hit.snippet + "".join(each["content"] for each in hit.context)
     assert "sk-proj" not in everything and everything.count("[redacted: ") >= 2
+
+
+def test_only_tool_calls_are_read_as_json_with_escapes() -> None:
+    assert match.Fields(None, "caf\\u00e9", None).unescaped is None
+    assert match.Fields(None, "name", '["CAF\\u00e9"]').unescaped == '["café"]'
