@@ -158,6 +158,7 @@ INSPECT = """
     if (tag === 'meta' && element.httpEquiv) dangers.push('meta ' + element.httpEquiv);
     for (const {name, value} of element.attributes) {
       if (name.startsWith('on') && value !== 'openColumnChooser()') dangers.push(`${tag} ${name}=${value}`);
+      if (name === 'contenteditable' && element.closest('form.sql .cm-editor')) continue;  // Datasette's own editor
       if (['autofocus', 'ping', 'srcdoc', 'contenteditable', 'popover'].includes(name)) dangers.push(`${tag} ${name}`);
       if (['href', 'src', 'action', 'formaction', 'xlink:href', 'poster', 'srcset'].includes(name)) {
         const plain = value.replace(/[\\u0000-\\u0020]/g, '').toLowerCase();

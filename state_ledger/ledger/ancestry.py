@@ -38,19 +38,27 @@ _ANCESTORS = (
 )
 
 
+def links(connection: Connection, session_ids: Iterable[str]) -> dict[str, Link]:
+    """These sessions and all their ancestors with their links, by id; without those that the store does not have.
+
+    The connection has the semantic layer. Costs look-ups by key.
+    """
+    rows = connection.execute(_ANCESTORS, (json.dumps(sorted(set(session_ids))),))
+    return {session_id: Link(row, parent, kind, bool(dangling)) for row, parent, kind, dangling, session_id in rows}
+
+
 def members(connection: Connection, session_ids: Iterable[str]) -> dict[str, Member]:
     """Where these sessions stand, by id; without those that the store does not have.
 
-    The connection has the semantic layer. Costs look-ups by key for the sessions and their ancestors.
+    As `links`, of which it asks for the sessions and their ancestors.
     """
     wanted = set(session_ids)
-    rows = {row[0]: tuple(row) for row in connection.execute(_ANCESTORS, (json.dumps(sorted(wanted)),))}
-    places = arrange(Link(row, parent, kind, bool(dangling)) for row, parent, kind, dangling, _id in rows.values())
+    found = links(connection, wanted)
+    ids = {link.row: session_id for session_id, link in found.items()}
     return {
-        session_id: Member(session_id, rows[place.conversation][-1], kind, place.segment)
-        for place in places
-        for *_link, kind, _dangling, session_id in [rows[place.row]]
-        if session_id in wanted
+        session_id: Member(session_id, ids[place.conversation], found[session_id].kind, place.segment)
+        for place in arrange(found.values())
+        if (session_id := ids[place.row]) in wanted
     }
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from state_ledger.ledger import ancestry
 from state_ledger.lineage import Link, Place, arrange
 from state_ledger.sqlite import Connection
 from state_ledger.transcript.rows import among, records
@@ -20,16 +21,6 @@ MOST_SESSIONS = 1000
 
 MOST_TITLE = 200
 """Characters of a title that are shown."""
-
-_UP = """
-WITH RECURSIVE up(session_id) AS (
-  SELECT ?
-  UNION
-  SELECT k.parent_session_id FROM up CROSS JOIN ledger_session_kinds AS k ON k.session_id = up.session_id
-  WHERE k.parent_row IS NOT NULL
-)
-SELECT session_id FROM up
-"""
 
 # Children of branches and of plain links belong to other work: they are named, not followed.
 _DOWN = f"""
@@ -131,10 +122,10 @@ class Family:
 
 def read_family(connection: Connection, session_id: str) -> Family | None:
     """The family of a session; None if the store has no session of that id."""
-    above = [row["session_id"] for row in records(connection, _UP, [session_id])]
-    links, ids = _links(connection, above)
+    links = ancestry.links(connection, [session_id])
     if session_id not in links:
         return None
+    ids = {link.row: name for name, link in links.items()}
     places = {ids[place.row]: place for place in arrange(links.values())}
     work = ids[places[session_id].work]
     below = [row["session_id"] for row in records(connection, _DOWN, [work])]
