@@ -30,10 +30,11 @@ settings.load_profile("state-ledger")
 
 EXAMPLES_VARIABLE = "STATE_LEDGER_EXAMPLES_DIVISOR"
 """Divides the number of examples of every law: for a second run of the suite on other libraries."""
+EXAMPLES_DIVISOR = int(os.environ.get(EXAMPLES_VARIABLE, "1"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    divisor = int(os.environ.get(EXAMPLES_VARIABLE, "1"))
+    divisor = EXAMPLES_DIVISOR
     for item in items if divisor > 1 else ():
         law = getattr(item, "obj", None)
         if getattr(law, "is_hypothesis_test", False):
@@ -86,15 +87,17 @@ def small_store(tmp_path: Path) -> Callable[..., Path]:
 def shared_store(tmp_path: Path) -> Callable[[str], Path]:
     """`shared_store("schema-23.db")` copies a store made by the real program, or skips if there is none."""
 
-    def copy(name: str) -> Path:
-        source = SHARED_STORES / name
-        if not source.is_file():
-            pytest.skip(f"there is no {name} in ../shared/stores")
-        target = tmp_path / name
-        shutil.copyfile(source, target)
-        return target
+    return lambda name: copy_of_shared(name, tmp_path)
 
-    return copy
+
+def copy_of_shared(name: str, folder: Path) -> Path:
+    """A copy in a folder of a store made by the real program; skips the test if there is none."""
+    source = SHARED_STORES / name
+    if not source.is_file():
+        pytest.skip(f"there is no {name} in ../shared/stores")
+    target = folder / name
+    shutil.copyfile(source, target)
+    return target
 
 
 @pytest.fixture
@@ -159,31 +162,51 @@ def make_datasette() -> Iterator[Callable[..., Any]]:
             datasette.executor.shutdown(wait=False)
 
 
-@pytest.fixture
-def served() -> Iterator[Callable[..., str]]:
-    """`served([path], *options)` starts a real `datasette serve` and returns its address once it answers.
+class Servers:
+    """Calling it with stores and options starts a real `datasette serve` and returns its address once it answers.
 
-    `served.end()` ends what it started, as the end of the test does.
+    `end()` ends what it started.
     """
-    processes: list[subprocess.Popen[bytes]] = []
 
-    def start(paths: Sequence[str | Path], *options: str, command: Sequence[str] = DATASETTE) -> str:
+    def __init__(self) -> None:
+        self.processes: list[subprocess.Popen[bytes]] = []
+
+    def __call__(self, paths: Sequence[str | Path], *options: str, command: Sequence[str] | None = None) -> str:
         port = free_port()
-        arguments = [*command, *map(str, paths), "--port", str(port), *options]
-        processes.append(subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        arguments = [*(command or DATASETTE), *map(str, paths), "--port", str(port), *options]
+        self.processes.append(subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
         address = f"http://127.0.0.1:{port}"
-        wait_for(address, processes[-1])
+        wait_for(address, self.processes[-1])
         return address
 
-    def end() -> None:
-        for process in processes:
+    def end(self) -> None:
+        for process in self.processes:
             process.terminate()
             process.wait(timeout=20)
-        processes.clear()
+        self.processes.clear()
 
-    start.end = end  # type: ignore[attr-defined]
-    yield start
-    end()
+
+@pytest.fixture
+def served() -> Iterator[Servers]:
+    """`served([path], *options)`: the address of a server that ends with the test."""
+    servers = Servers()
+    yield servers
+    servers.end()
+
+
+@pytest.fixture(scope="module")
+def serving() -> Iterator[Callable[..., str]]:
+    """As `served`, for stores that nothing changes: one server for all tests of a file that ask for the same."""
+    servers, known = Servers(), dict[tuple[object, ...], str]()
+
+    def serve(paths: Sequence[str | Path], *options: str) -> str:
+        asked = (*paths, None, *options)
+        if asked not in known:
+            known[asked] = servers(paths, *options)
+        return known[asked]
+
+    yield serve
+    servers.end()
 
 
 DATASETTE = (sys.executable, "-m", "datasette", "serve")
