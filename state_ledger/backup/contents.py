@@ -50,7 +50,13 @@ class Contents:
 
 
 def read(connection: Connection) -> Contents:
-    """The contents of a store as this connection sees it; TEMP views are made on it.
+    """The contents of a store as this connection sees it, which is prepared for it. Raises as `prepare`."""
+    prepare(connection)
+    return sums(connection)
+
+
+def prepare(connection: Connection) -> None:
+    """Makes the views of the semantic layer on a connection; ends a transaction that was open.
 
     Raises StoreAccessError if it is a database of another program, sqlite3.DatabaseError if it cannot be read.
     """
@@ -59,7 +65,6 @@ def read(connection: Connection) -> Contents:
     shape = ledger.install(connection)
     if not shape.is_store:
         raise _foreign(connection)
-    return sums(connection)
 
 
 def sums(connection: Connection) -> Contents:
