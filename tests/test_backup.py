@@ -165,7 +165,7 @@ def test_a_disk_that_fills_up_meanwhile_keeps_the_older_backup_and_nothing_else(
 ) -> None:
     small = disk(40)
     first = back_up(live, small, keep=1)
-    with pytest.raises(BackupError, match="There is no room left"):
+    with pytest.raises(BackupError, match="was not made: there is no room left"):
         back_up(live, small, keep=1, progress=filling(small / "ballast"))
     (small / "ballast").unlink()
     assert names_in(small) == [first.path.name] and contents.read_file(first.path) == first.contents
