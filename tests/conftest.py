@@ -12,6 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             law._hypothesis_internal_use_settings = settings(held, max_examples=max(5, held.max_examples // divisor))
 
 
+ROOT = Path(__file__).resolve().parents[1]
+unix = pytest.mark.skipif(sys.platform == "win32", reason="a process cannot be killed like this there")
 SHARED_STORES = Path(__file__).resolve().parents[2] / "shared" / "stores"
 NOBODY = 65534
 
@@ -137,6 +140,20 @@ def demo_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     path = tmp_path_factory.mktemp("demo") / "demo.db"
     make_demo(path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store of some megabytes with calls that cost something. Copy it before use."""
+    path = tmp_path_factory.mktemp("filled") / "state.db"
+    with SessionDB(path) as db:
+        for name in ("a", "b"):
+            db.create_session(name, "cli", model="a-model")
+            db.append_messages(
+                name, [{"role": "user", "content": f"{number} {'pier ' * 600}"} for number in range(150)]
+            )
+            db.update_token_counts(name, 700, 80, model="a-model", estimated_cost_usd=0.25, api_call_count=3)
     return path
 
 
@@ -253,6 +270,39 @@ def open_folder() -> Iterator[Path]:
     path.chmod(0o755)
     yield path
     shutil.rmtree(path)
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
+    """`disk(4)` makes a file system of 4 MB and returns its folder; skips where that cannot be."""
+    folders: list[Path] = []
+
+    def make(megabytes: int) -> Path:
+        if not sys.platform.startswith("linux") or os.geteuid() != 0 or not shutil.which("mount"):
+            pytest.skip("only root can mount a small disk, and only on Linux this way")
+        folder = tmp_path / f"disk-{len(folders)}"
+        folder.mkdir()
+        options = ("mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(folder))
+        if subprocess.run(options, capture_output=True).returncode:
+            pytest.skip("no file system may be mounted here")
+        folders.append(folder)
+        return folder
+
+    yield make
+    for folder in folders:
+        # Lazily: the descriptor that a store's header was read by stays open (see state_ledger.access).
+        subprocess.run(("umount", "-l", str(folder)), check=True)
+
+
+def filling(ballast: Path) -> Callable[[int, int], None]:
+    """What fills the rest of a disk when it is told of progress."""
+
+    def fill(_done: int, _total: int) -> None:
+        with ballast.open("ab") as file, suppress(OSError):
+            while True:
+                os.write(file.fileno(), bytes(1 << 16))
+
+    return fill
 
 
 @pytest.fixture
