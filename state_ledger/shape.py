@@ -38,6 +38,10 @@ LEFTOVER_USAGE_TABLES = ("session_model_usage_v21", "session_model_usage_legacy_
 """What an interrupted rebuild of the usage table can leave behind; its rows are still calls."""
 
 
+LOCKS = "compression_locks"
+"""Who compresses which session; it has all of its columns wherever it is."""
+
+
 @dataclass(frozen=True)
 class Shape:
     """The live tables of one file, as a connection sees them.
@@ -112,7 +116,7 @@ class Shape:
     @property
     def key(self) -> tuple[object, ...]:
         """What the semantic layer depends on: two files with equal keys get the same views."""
-        read = (*READ_COLUMNS, *LEFTOVER_USAGE_TABLES)
+        read = (*READ_COLUMNS, *LEFTOVER_USAGE_TABLES, LOCKS)
         return (
             tuple((name, self.tables[name]) for name in read if name in self.tables),
             tuple(sorted(self.unreadable)),
