@@ -7,7 +7,8 @@ connections do not enforce foreign keys, and some triggers look the session of a
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -121,23 +122,56 @@ def _delete_where(
     return deleted
 
 
-def remove(connection: Connection, shape: Shape, session_ids: Sequence[str]) -> None:
+def delete_exactly(writer: Writer, named: Sequence[str], expected: Collection[str]) -> Counter[str] | None:
+    """Deletes named sessions with their delegates in one transaction, if they are exactly the expected ones.
+
+    Returns the rows removed by table; None, with nothing deleted, if other sessions would go by now.
+    """
+
+    def work(connection: Connection) -> Counter[str] | None:
+        targets = _with_delegates(writer, named)
+        return remove(connection, writer.shape, targets) if set(targets) == set(expected) else None
+
+    return writer.write(work)
+
+
+def delete_targets(writer: Writer, session_ids: Sequence[str]) -> list[str]:
+    """The sessions that deleting these would delete: the known ones among them, then their delegates by id."""
+    return _with_delegates(writer, session_ids)
+
+
+def remove(connection: Connection, shape: Shape, session_ids: Sequence[str]) -> Counter[str]:
     """Deletes sessions within the caller's transaction; what is left of their children become roots.
 
-    Rows of every other table that refers to a session go with it, also where foreign keys are off.
+    Rows of every other table that refers to a session or to one of its messages go with it, also where
+    foreign keys are off. Returns the rows removed by table.
     """
+    removed: Counter[str] = Counter()
     if not session_ids:
-        return
+        return removed
     owned = _owned_tables(connection, shape)
+    of_messages = _referring(connection, shape, "messages")
+    parents = shape.has("sessions", "parent_session_id")
     for ids in _batches(session_ids):
         marks = ", ".join("?" * len(ids))
-        connection.execute(
-            f"UPDATE sessions SET parent_session_id = NULL WHERE parent_session_id IN ({marks})", ids
-        )
+        if parents:
+            connection.execute(
+                f"UPDATE sessions SET parent_session_id = NULL WHERE parent_session_id IN ({marks})", ids
+            )
+        for table, key in of_messages:
+            within = f"(SELECT id FROM messages WHERE session_id IN ({marks}))"
+            removed[table] += connection.execute(
+                f"DELETE FROM {_name(table)} WHERE {_name(key)} IN {within}", ids
+            ).rowcount
         for table, key in owned:
-            connection.execute(f"DELETE FROM {_name(table)} WHERE {_name(key)} IN ({marks})", ids)
+            removed[table] += connection.execute(
+                f"DELETE FROM {_name(table)} WHERE {_name(key)} IN ({marks})", ids
+            ).rowcount
     for ids in _batches(session_ids):
-        connection.execute(f"DELETE FROM sessions WHERE id IN ({', '.join('?' * len(ids))})", ids)
+        removed["sessions"] += connection.execute(
+            f"DELETE FROM sessions WHERE id IN ({', '.join('?' * len(ids))})", ids
+        ).rowcount
+    return +removed
 
 
 def remove_files(writer: Writer, sessions_dir: Path | str | None, session_ids: Sequence[str]) -> None:
@@ -223,11 +257,18 @@ def _owned_tables(connection: Connection, shape: Shape) -> list[tuple[str, str]]
     """Tables whose rows belong to a session, with the column that names it; messages come first."""
     usage = ("session_model_usage", *shape.leftover_usage_tables)
     owned = [("messages", "session_id"), *((table, "session_id") for table in usage if shape.has(table))]
-    for table in sorted(set(shape.tables) - {"sessions", "messages", *usage, *shape.virtual}):
-        for link in connection.execute(f"PRAGMA main.foreign_key_list({_name(table)})").fetchall():
-            if link[2] == "sessions":
-                owned.append((table, link[3]))
-    return owned
+    known = {"sessions", "messages", *usage}
+    return owned + [link for link in _referring(connection, shape, "sessions") if link[0] not in known]
+
+
+def _referring(connection: Connection, shape: Shape, to: str) -> list[tuple[str, str]]:
+    """Tables whose foreign key leads to a table, with the column that holds it."""
+    return [
+        (table, link[3])
+        for table in sorted(set(shape.tables) - {to, *shape.virtual})
+        for link in connection.execute(f"PRAGMA main.foreign_key_list({_name(table)})").fetchall()
+        if link[2] == to
+    ]
 
 
 def _batches(ids: Sequence[str]) -> Iterator[list[str]]:
