@@ -19,7 +19,9 @@ from state_ledger.retention.choice import choose
 from state_ledger.retention.plan import Plan
 from state_ledger.retention.weight import Load, Pages
 from state_ledger.sessions import conversations
-from state_ledger.sqlite import Connection
+from state_ledger.shape import Shape
+from state_ledger.sqlite import Connection, sqlite3
+from state_ledger.writing.contention import result_code
 from state_ledger.writing.writer import Writer
 
 FIRST_ROWS, LEAST_ROWS, MOST_ROWS = 200, 20, 5000
@@ -34,12 +36,15 @@ PAUSE_MIN_S, PAUSE_MAX_S = 0.02, 0.25
 CHANGED = {
     "gone": "deleted by another program meanwhile",
     "other": "not what the filters select any more",
-    "changed": "changed since it was exported",
+    "changed": "changed since it was exported, or not to be exported exactly",
+    "damaged": "kept by damage that SQLite met while deleting it; `state-ledger check` says more",
 }
 """Besides `choice.REASONS`: why a session of a plan was left."""
 
-Verify = Callable[[Connection, str], bool]
+Verify = Callable[[Connection, Shape, str], bool]
 """Whether a session is, inside the transaction, exactly what was verified before."""
+
+_CORRUPT = 11
 
 
 @dataclass
@@ -90,7 +95,7 @@ def prune(
     batches = _Batches(order, loads)
     for batch in batches:
         try:
-            took = _one_batch(writer, plan, batch, verify, done)
+            took = _portion(writer, plan, batch, verify, done)
         except (StoreBusyError, StoreFullError, StoreAccessError) as error:
             raise PruneStopped(done, len(order), error) from error
         batches.settle(took)
@@ -102,7 +107,20 @@ def prune(
     return done
 
 
-def _one_batch(
+def _portion(writer: Writer, plan: Plan, batch: Sequence[str], verify: Verify | None, done: Pruned) -> float:
+    """Deletes a portion; where damage is met, session by session, so that the sound ones go."""
+    try:
+        return _one_transaction(writer, plan, batch, verify, done)
+    except sqlite3.DatabaseError as error:
+        if result_code(error) != _CORRUPT and "malformed" not in str(error):
+            raise
+    if len(batch) == 1:
+        done.left[batch[0]] = "damaged"
+        return 0.0
+    return max(_portion(writer, plan, [id], verify, done) for id in batch)
+
+
+def _one_transaction(
     writer: Writer, plan: Plan, batch: Sequence[str], verify: Verify | None, done: Pruned
 ) -> float:
     """Deletes what may go of some sessions in one transaction; for how long that had the lock, in seconds."""
@@ -113,7 +131,7 @@ def _one_batch(
         began = time.monotonic()
         going, left = _again(connection, writer, plan, batch)
         if verify is not None:
-            changed = [id for id in going if not verify(connection, id)]
+            changed = [id for id in going if not verify(connection, writer.shape, id)]
             left.update(dict.fromkeys(changed, "changed"))
             going = [id for id in going if id not in left]
         return going, left, deletion.remove(connection, writer.shape, going)
