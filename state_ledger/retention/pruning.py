@@ -1,8 +1,8 @@
 """Doing a plan: exactly its sessions, each looked at again, in transactions short enough for others.
 
 Source: accounting rules 23 and 24; case 12. A session goes as a whole, with all its rows, in one
-transaction. Later segments of a conversation go before earlier ones, so that whatever happens in
-between, no segment that is in use loses what it continues.
+transaction. Children go before their parents, later segments of a conversation before earlier ones, so
+that whatever happens in between, no segment that is in use loses what it continues.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def prune(
     """
     ledger.install(writer.connection, shape=writer.shape, profile=stores.profile_of(writer.path))
     done = Pruned()
-    order = _last_segments_first(writer, plan.delete)
+    order = _children_first(writer, plan.delete)
     loads = writer.reading(lambda connection: weight.loads(connection, writer.shape, order))
     batches = _Batches(order, loads)
     for batch in batches:
@@ -160,11 +160,15 @@ def _again(
     return [id for id in batch if id in chosen], left
 
 
-def _last_segments_first(writer: Writer, ids: Sequence[str]) -> list[str]:
+def _children_first(writer: Writer, ids: Sequence[str]) -> list[str]:
+    """The same sessions, each before its parent, so that none is altered (its link taken away) before it goes."""
+    if not writer.shape.has("sessions", "parent_session_id"):
+        return list(ids)
     wanted = set(ids)
-    later = [id for id in conversations.last_segments_first(conversations.continued_sessions(writer)) if id in wanted]
-    known = set(later)
-    return [*later, *(id for id in ids if id not in known)]
+    links = writer.rows("SELECT id, parent_session_id FROM sessions WHERE parent_session_id IS NOT NULL")
+    parents = {row[0]: row[1] for row in links if row[0] in wanted and row[1] in wanted}
+    children = list(conversations.last_segments_first(parents))
+    return [*children, *(id for id in ids if id not in parents)]
 
 
 class _Batches:
