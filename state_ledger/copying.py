@@ -95,9 +95,7 @@ def settle(source: Path, target: Path) -> None:
         raise _unreadable(source, error) from error
 
 
-def _attempt(
-    path: Path, target: Path, look: Callable[[Connection], T] | None, tell: Tell | None
-) -> Copied[T]:
+def _attempt(path: Path, target: Path, look: Callable[[Connection], T] | None, tell: Tell | None) -> Copied[T]:
     if access.at_rest(path):  # a connection that may wait for others would leave files beside it
         if access.Sidecars.of(path).wal_bytes:
             return _copy_with_log(path, target)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from state_ledger import access, ledger
 from state_ledger.connection import decode_text
 from state_ledger.errors import StoreAccessError
 from state_ledger.full_text import cjk
+from state_ledger.pages import figures
 from state_ledger.shape import Shape
 from state_ledger.sqlite import Connection, read_only_uri, sqlite3
 
@@ -22,7 +24,8 @@ class Contents:
     """Numbers of a store at one moment.
 
     schema: its version, None where it says none. last_message: the greatest id, 0 without messages.
-    calls, tokens (processed) and cost_usd: sums of `ledger_usage`, accounting rules 2, 5 and 8.
+    calls, tokens (processed) and cost_usd: sums of `ledger_usage`, accounting rules 2, 5 and 8. by_basis:
+    the cost by its basis, rule 6; None where no price is known.
     """
 
     schema: int | None
@@ -32,13 +35,17 @@ class Contents:
     calls: int
     tokens: int
     cost_usd: float
+    by_basis: Mapping[str, float | None]
 
     @property
     def sentence(self) -> str:
         """The numbers for a person."""
+        known = (f"{basis} {figures.money(cost)}" for basis, cost in self.by_basis.items() if cost is not None)
+        bases = ", ".join((*known, *(["some calls without a price"] if None in self.by_basis.values() else [])))
         return (
-            f"{self.sessions:,} sessions, {self.messages:,} messages, {self.calls:,} calls, "
-            f"{self.tokens:,} tokens processed, {self.cost_usd:,.2f} USD"
+            f"{figures.plural(self.sessions, 'session')}, {figures.plural(self.messages, 'message')}, "
+            f"{figures.plural(self.calls, 'call')}, {self.tokens:,} tokens processed, "
+            f"{figures.money(self.cost_usd)}{f' ({bases})' if bases else ''}"
         )
 
 
@@ -52,15 +59,29 @@ def read(connection: Connection) -> Contents:
     shape = ledger.install(connection)
     if not shape.is_store:
         raise _foreign(connection)
+    return sums(connection)
+
+
+def sums(connection: Connection) -> Contents:
+    """The contents of a store on a connection that has the semantic layer. Raises sqlite3.DatabaseError."""
     sessions, messages, last = connection.execute(
         "SELECT (SELECT count(*) FROM main.sessions), (SELECT count(*) FROM main.messages),"
         " (SELECT coalesce(max(id), 0) FROM main.messages)"
     ).fetchone()
-    calls, tokens, cost = connection.execute(
-        "SELECT coalesce(sum(api_call_count), 0), coalesce(sum(processed_tokens), 0), coalesce(sum(cost_usd), 0.0)"
-        " FROM ledger_usage"
-    ).fetchone()
-    return Contents(shape.version, sessions, messages, last, calls, tokens, cost)
+    usage = connection.execute(
+        "SELECT basis, coalesce(sum(api_call_count), 0), coalesce(sum(processed_tokens), 0), sum(cost_usd)"
+        " FROM ledger_usage GROUP BY basis ORDER BY basis"
+    ).fetchall()
+    return Contents(
+        Shape.read(connection).version,
+        sessions,
+        messages,
+        last,
+        sum(row[1] for row in usage),
+        sum(row[2] for row in usage),
+        sum(row[3] or 0.0 for row in usage),
+        {row[0]: row[3] for row in usage},
+    )
 
 
 def read_file(path: Path) -> Contents:
@@ -99,12 +120,6 @@ def soundness(path: Path, *, full: bool = False) -> Soundness:
     lines = [line for text in said if text != "ok" for line in text.splitlines()]
     of_indexes = tuple(line for line in lines if line.startswith(_OF_INDEXES))
     return Soundness(tuple(line for line in lines if line not in of_indexes), of_indexes)
-
-
-def is_store(path: Path) -> bool:
-    """Whether a file that nobody writes has sessions and messages. Raises StoreAccessError, sqlite3.DatabaseError."""
-    with closing(connect(path)) as connection:
-        return Shape.read(connection).is_store
 
 
 def _foreign(connection: Connection) -> StoreAccessError:
