@@ -27,6 +27,7 @@ INDEX_FILL = 0.85
 
 _LEAF = 1 << 37
 """Full-text data is kept under numbers of 37 bits per segment; the lowest 31 count its pages."""
+_FTS5 = re.compile(r"\s*CREATE\s+VIRTUAL\b.*\bfts5", re.I | re.S)
 _PARTS = ("data", "idx", "docsize", "config", "content")
 
 
@@ -123,41 +124,38 @@ def measure(connection: Connection, *, exact: bool | None = None) -> Sizes:
 
 
 def _exactly(connection: Connection) -> Iterator[Part]:
-    trees = {name: (kind, owner) for name, kind, owner, _sql in _trees(connection)}
+    known = {tree.name: tree for tree in trees(connection)}
     for name, taken in connection.execute("SELECT name, sum(pgsize) FROM dbstat('main') GROUP BY name").fetchall():
-        if name in trees:
-            yield Part(str(name), *trees[name], int(taken))
+        if name in known:
+            yield Part(str(name), known[name].kind, known[name].owner, int(taken))
 
 
 def _estimated(connection: Connection, found: Pages) -> Iterator[Part]:
-    trees = list(_trees(connection))
+    known = trees(connection)
     samples: dict[str, _Sample | None] = {}
+    indexed = {tree.owner for tree in known if tree.kind == "index"}
     left = (found.total - found.free) * found.size
 
-    def sample(table: str, alone: bool) -> _Sample | None:
+    def sample(table: str) -> _Sample | None:
         if table not in samples:
             try:
-                samples[table] = _sample(connection, table, alone, found.size)
+                samples[table] = _sample(connection, table, table not in indexed, found.size)
             except sqlite3.DatabaseError:  # without row ids, or damaged
                 samples[table] = None
         return samples[table]
 
-    indexed = {owner for _name, kind, owner, _sql in trees if kind == "index"}
-    for name, kind, owner, sql in trees:
+    for tree in known:
         rows: int | None = None
         taken = found.size
-        if kind == "index":
-            of = sample(owner, False)
-            if of is not None:
-                taken = _index_bytes(connection, name, sql, of, found.size)
-        elif kind == "full-text index" and name == f"{owner}_data":
-            taken = _text_bytes(connection, name, found.size)
-        else:
-            of = sample(name, name not in indexed)
-            if of is not None:
+        if tree.kind == "full-text index" and tree.name == f"{tree.owner}_data":
+            taken = _text_bytes(connection, tree.name, found.size)
+        elif (of := sample(tree.owner if tree.kind == "index" else tree.name)) is not None:
+            if tree.is_index:
+                taken = _index_bytes(connection, tree, of, found.size)
+            else:
                 rows = of.rows
                 taken = max(found.size, int(rows * of.bytes))
-        yield Part(name, kind, owner, min(taken, left), rows)
+        yield Part(tree.name, tree.kind, tree.owner, min(taken, left), rows)
 
 
 def _fitted(parts: list[Part], found: Pages) -> tuple[Part, ...]:
@@ -171,22 +169,45 @@ def _fitted(parts: list[Part], found: Pages) -> tuple[Part, ...]:
     )
 
 
-def _trees(connection: Connection) -> list[tuple[str, str, str, str]]:
-    """Name, kind, owner and definition of everything that has pages of its own."""
+@dataclass(frozen=True)
+class Tree:
+    """One tree of pages, as the schema names it. kind, owner: as those of a Part. root: its first page.
+
+    is_index: whether it is an ordinary index, also one of a part of a full-text index. sql: its definition.
+    """
+
+    name: str
+    kind: str
+    owner: str
+    root: int
+    is_index: bool
+    sql: str
+
+
+def text_indexes(connection: Connection) -> list[str]:
+    """The full-text indexes of the main database, whether they can be used here or not."""
+    rows = connection.execute("SELECT name, sql FROM main.sqlite_master WHERE type = 'table' AND rootpage = 0")
+    return [str(row[0]) for row in rows.fetchall() if _FTS5.match(row[1] or "")]
+
+
+def trees(connection: Connection) -> list[Tree]:
+    """Everything that has pages of its own. Raises sqlite3.DatabaseError if the schema cannot be read."""
+    parts = {f"{name}_{part}": name for name in text_indexes(connection) for part in _PARTS}
     rows = connection.execute(
-        "SELECT name, type, tbl_name, coalesce(sql, ''), rootpage FROM main.sqlite_master WHERE type IN ('table', 'index')"
+        "SELECT name, type, tbl_name, rootpage, coalesce(sql, '') FROM main.sqlite_master"
+        " WHERE type IN ('table', 'index') AND rootpage > 0"
     ).fetchall()
-    texts = {name for name, _kind, _table, sql, _root in rows if re.match(r"\s*CREATE\s+VIRTUAL\b.*\bfts5", sql, re.I | re.S)}
-    parts = {f"{name}_{part}": name for name in texts for part in _PARTS}
-    found = []
-    for name, kind, table, sql, root in rows:
-        if not root:
-            continue
-        if table in parts:
-            found.append((str(name), "full-text index", parts[table], str(sql)))
-        else:
-            found.append((str(name), str(kind), str(table) if kind == "index" else str(name), str(sql)))
-    return found
+    return [
+        Tree(
+            str(name),
+            "full-text index" if table in parts else str(kind),
+            parts.get(table, str(table)),
+            int(root),
+            kind == "index",
+            str(sql),
+        )
+        for name, kind, table, root, sql in rows
+    ]
 
 
 @dataclass(frozen=True)
@@ -248,11 +269,11 @@ def _stored(payload: float, page_size: int) -> float:
     return local + -(-(payload - local) // (page_size - 4)) * page_size
 
 
-def _index_bytes(connection: Connection, name: str, sql: str, of: _Sample, page_size: int) -> int:
-    columns = [row[2] for row in connection.execute(f"PRAGMA main.index_info({_quoted(name)})")]
+def _index_bytes(connection: Connection, tree: Tree, of: _Sample, page_size: int) -> int:
+    columns = [row[2] for row in connection.execute(f"PRAGMA main.index_info({_quoted(tree.name)})")]
     width = sum(of.widths.get(str(column), 8.0) for column in columns) + len(columns) + 8
     share = 1.0
-    condition = re.search(r"\)\s*WHERE\s+(.+)$", sql, re.I | re.S)
+    condition = re.search(r"\)\s*WHERE\s+(.+)$", tree.sql, re.I | re.S)
     if condition:
         share = connection.execute(
             f"SELECT avg(({condition[1]}) IS TRUE) FROM main.{_quoted(of.table)} WHERE rowid IN ({of.ids})"
