@@ -100,17 +100,23 @@ class StoreFullError(StateLedgerError, sqlite3.OperationalError):
         self.path = Path(path)
 
 
-class SchemaTooNewError(StateLedgerError):
-    """A write to a store of a newer schema would need columns that it does not have (any more).
+class BackupError(StateLedgerError):
+    """A backup could not be made, verified or restored; the store and older backups are as they were."""
 
-    path: the store. version: its schema version. absent: the missing columns, `{table: (column, …)}`.
+
+class SchemaTooNewError(StateLedgerError):
+    """A store of a newer schema lacks columns that a write needs, or was to be rewritten.
+
+    path: the store. version: its schema version. absent: the missing columns, `{table: (column, …)}`;
+    empty where nothing is missing but the file as a whole was to be rewritten.
     """
 
     def __init__(self, path: str | Path, version: int, absent: Mapping[str, tuple[str, ...]]) -> None:
         parts = [f"{table} ({', '.join(columns)})" if columns else table for table, columns in absent.items()]
+        why = f" and lacks what a write needs: {'; '.join(parts)}" if parts else " and does not rewrite"
         super().__init__(
-            f"{path} has schema {version}, which is newer than this program knows, and lacks what a write "
-            f"needs: {'; '.join(parts)}. It can be read; update state-ledger to write to it."
+            f"{path} has schema {version}, which is newer than this program knows{why}. It can be read; update "
+            "state-ledger to write to it."
         )
         self.path = Path(path)
         self.version = version
