@@ -5,8 +5,9 @@ Source: accounting rules 11, 22 and 23.
 
 from __future__ import annotations
 
+from state_ledger.ledger import operation
 from state_ledger.ledger.sessions import may_continue
-from state_ledger.shape import LOCKS, Shape
+from state_ledger.shape import Shape
 from state_ledger.sqlite import version_info
 
 TEXTS = (
@@ -23,7 +24,6 @@ def views(shape: Shape) -> list[tuple[str, str]]:
     """The views as (name, SELECT)."""
     return [
         ("ledger_continuations", continuations(shape)),
-        ("ledger_locks", _locks(shape)),
         ("ledger_message_sizes", f"SELECT m.session_id, {text_bytes(shape, 'm')} AS text_bytes FROM main.messages AS m"),
     ]
 
@@ -39,10 +39,10 @@ def continuations(shape: Shape) -> str:
     )
 
 
-def _locks(shape: Shape) -> str:
-    if not shape.has(LOCKS):
-        return "SELECT NULL AS session_id, NULL AS holder, NULL AS acquired_at, NULL AS expires_at WHERE 0"
-    return f"SELECT l.session_id, l.holder, l.acquired_at, l.expires_at FROM main.{LOCKS} AS l"
+def held_lock(shape: Shape, session: str) -> str:
+    """SQL: whether somebody holds a lock on a session at the moment that is the one parameter, epoch seconds."""
+    locks = dict(operation.views(shape))["ledger_locks"]
+    return f"EXISTS (SELECT 1 FROM ({locks}) AS l WHERE l.session_id = {session} AND l.expires_at > ?)"
 
 
 def text_bytes(shape: Shape, alias: str) -> str:

@@ -11,16 +11,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from state_ledger.ledger.columns import column
-from state_ledger.ledger.retention import continuations
+from state_ledger.ledger.retention import continuations, held_lock
 from state_ledger.retention.selection import Selection, last_active
-from state_ledger.shape import LOCKS, Shape
+from state_ledger.shape import Shape
 from state_ledger.sqlite import Connection, Row
 
 REASONS = {
     "too_recent": "active too recently",
     "no_time": "without a time that can be read",
     "never_ended": "never ended",
-    "locked": "locked by a compression that is under way",
+    "locked": "locked, most often by a compression that is under way",
     "pinned": "pinned",
     "in_use": "part of a conversation still in use",
     "archived": "archived",
@@ -122,19 +122,13 @@ def _facts(shape: Shape, condition: str) -> str:
     return (
         f"SELECT s.id, s.source, {named('title')}, {named('model')}, s.started_at, s.ended_at,"
         f" {named('message_count')}, coalesce({column(shape, 'sessions', 'archived', 's')}, 0) AS archived,"
-        f" {last_active(shape)} AS last_active, {_pinned(shape)} AS is_pinned, {_locked(shape)} AS is_locked"
+        f" {last_active(shape)} AS last_active, {_pinned(shape)} AS is_pinned, {held_lock(shape, 's.id')} AS is_locked"
         f" FROM sessions AS s WHERE {condition} ORDER BY s.started_at, s.id"
     )
 
 
 def _pinned(shape: Shape) -> str:
     return f"coalesce({column(shape, 'sessions', 'pinned', 's')}, 0) <> 0"
-
-
-def _locked(shape: Shape) -> str:
-    if not shape.has(LOCKS):
-        return "? IS NULL"  # the moment is a parameter in every file
-    return f"EXISTS (SELECT 1 FROM {LOCKS} AS l WHERE l.session_id = s.id AND l.expires_at > ?)"
 
 
 def _in_use(
@@ -148,7 +142,7 @@ def _in_use(
     late = "0" if since is None else f"coalesce({last_active(shape)} >= ?, 1)"
     pinned = _pinned(shape) if protection.pinned else "0"
     sql = (
-        f"SELECT c.session_id, c.continues_session_id, s.ended_at IS NULL OR {late} OR {pinned} OR {_locked(shape)}"
+        f"SELECT c.session_id, c.continues_session_id, s.ended_at IS NULL OR {late} OR {pinned} OR {held_lock(shape, 's.id')}"
         f" FROM ({continuations(shape)}) AS c JOIN sessions AS s ON s.id = c.session_id"
     )
     parameters = (protection.now,) if since is None else (since, protection.now)

@@ -13,12 +13,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from state_ledger import storage
 from state_ledger.retention import weight
 from state_ledger.retention.choice import Choice, Protection, choose
 from state_ledger.retention.selection import DAY_S, LAYER_FILTERS, Selection, select
-from state_ledger.retention.weight import Load, Pages, Shares, Weight
+from state_ledger.retention.weight import Load, Shares, Weight
 from state_ledger.shape import Shape
 from state_ledger.sqlite import Connection, Row
+from state_ledger.storage import Pages
 
 AGE_CLASSES = (1, 7, 30, 90, 180, 365)
 """Days at which one age class ends and the next begins."""
@@ -123,8 +125,8 @@ def make_plan(
 ) -> Plan:
     """Plans; which sessions go and which stay was true at one moment.
 
-    sizes: gives bytes of tables and indexes by name, for the estimates; by default they are measured,
-    which reads large parts of the file; `dict` leaves the estimates out.
+    sizes: gives bytes of tables and indexes by name, for the estimates (`storage.Sizes.by_owner`); by
+    default they are measured; `dict` leaves the estimates out.
     Raises TypeError for an unknown filter.
     """
     shape = Shape.read(connection) if shape is None else shape
@@ -136,9 +138,9 @@ def make_plan(
     loads = weight.loads(connection, shape, choice.ids)
     measured: Mapping[str, int] = {}
     if loads:  # a plan that deletes nothing has nothing to estimate
-        measured = weight.sizes(connection, shape) if sizes is None else sizes()
+        measured = storage.measure(connection).by_owner if sizes is None else sizes()
     shares = Shares(connection, shape, measured)
-    pages = Pages.of(connection)
+    pages = storage.pages(connection)
     total = shares.weigh(list(loads.values()))
     return Plan(
         criteria,

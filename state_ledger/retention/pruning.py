@@ -12,15 +12,16 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from state_ledger import ledger, stores
+from state_ledger import ledger, storage, stores
 from state_ledger.errors import StateLedgerError, StoreAccessError, StoreBusyError, StoreFullError
 from state_ledger.retention import deletion, weight
 from state_ledger.retention.choice import choose
 from state_ledger.retention.plan import Plan
-from state_ledger.retention.weight import Load, Pages
+from state_ledger.retention.weight import Load
 from state_ledger.sessions import conversations
 from state_ledger.shape import Shape
 from state_ledger.sqlite import Connection, sqlite3
+from state_ledger.storage import Pages
 from state_ledger.writing.contention import result_code
 from state_ledger.writing.writer import Writer
 
@@ -103,7 +104,7 @@ def prune(
             progress(len(done.deleted) + len(done.left), len(order))
         if batches.left:
             time.sleep(min(max(took, PAUSE_MIN_S), PAUSE_MAX_S))
-    done.pages = writer.reading(Pages.of)
+    done.pages = writer.reading(storage.pages)
     return done
 
 

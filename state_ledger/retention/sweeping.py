@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from state_ledger.ledger.columns import column
+from state_ledger.ledger.retention import held_lock
 from state_ledger.ledger.sessions import claim_terms, may_continue
 from state_ledger.retention.selection import DAY_S, last_active
-from state_ledger.shape import LOCKS, Shape
+from state_ledger.shape import Shape
 from state_ledger.sqlite import Connection
 from state_ledger.writing.writer import Writer
 
@@ -23,7 +24,7 @@ SWEPT = "swept"
 """The end reason; no other program gives it (store-format, section 5.2)."""
 
 REASONS = {
-    "locked": "locked by a compression that is under way",
+    "locked": "locked, most often by a compression that is under way",
     "rival": "in a conversation that another session would seem to continue then",
 }
 """Why an open session that is idle long enough is not swept."""
@@ -134,10 +135,7 @@ def _idle(shape: Shape, idle_days: float, source: str | None, now: float) -> tup
 
 def _kept(shape: Shape) -> str:
     """Why an open session `s` is not to be swept, NULL where nothing speaks against it. One parameter: now."""
-    locked = "? IS NULL"
-    if shape.has(LOCKS):
-        locked = f"EXISTS (SELECT 1 FROM {LOCKS} AS l WHERE l.session_id = s.id AND l.expires_at > ?)"
-    return f"CASE WHEN {locked} THEN 'locked' WHEN {_rival(shape)} THEN 'rival' END"
+    return f"CASE WHEN {held_lock(shape, 's.id')} THEN 'locked' WHEN {_rival(shape)} THEN 'rival' END"
 
 
 def _rival(shape: Shape) -> str:

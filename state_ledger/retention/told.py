@@ -14,8 +14,6 @@ from state_ledger.retention.sweeping import REASONS as NOT_SWEPT
 from state_ledger.retention.sweeping import SweepPlan
 from state_ledger.retention.weight import Weight
 
-_INDEX = "messages_fts"
-
 
 def first_line(plan: Plan) -> str:
     """What would go and what stays in one sentence; where nothing would go, why."""
@@ -71,7 +69,7 @@ def free_pages(done: Pruned, commands: Mapping[str, str]) -> list[str]:
     """What waits for VACUUM, and how that is done."""
     if done.pages is None:
         return []
-    said = f"{counted(done.pages.free, 'page')} of {done.pages.count:,} are free, {done.pages.size:,} bytes each"
+    said = f"{counted(done.pages.free, 'page')} of {done.pages.total:,} are free, {done.pages.size:,} bytes each"
     if not done.pages.free:
         return [f"{said}; the file is as large as before."]
     return [f"{said}; the file is as large as before until it is rewritten: {commands['vacuum']}"]
@@ -121,23 +119,14 @@ def _table(what: str, groups: Sequence[Group], total: Weight) -> str:
 
 def _weights(plan: Plan) -> list[str]:
     total = plan.total
-    indexes: dict[str, int] = {}
-    for name, size in total.estimated.items():
-        indexes[_index_of(name)] = indexes.get(_index_of(name), 0) + size
-    parts = ", ".join(f"{name} {size:,}" for name, size in sorted(indexes.items()))
+    parts = ", ".join(f"{name} {size:,}" for name, size in sorted(total.estimated.items(), key=lambda part: -part[1]))
     lines = [f"Bytes by table and index, estimated by rows: {parts}."] if parts else []
     size = f"{plan.pages.size:,} bytes each"
     lines.append(
-        f"Free pages: {plan.pages.free:,} of {plan.pages.count:,} now, at most about {plan.pages_freed:,} more once the"
+        f"Free pages: {plan.pages.free:,} of {plan.pages.total:,} now, at most about {plan.pages_freed:,} more once the"
         f" indexes are merged ({size}). Deleting does not shrink the file; VACUUM does."
     )
     return lines
-
-
-def _index_of(name: str) -> str:
-    """The index that a table of its parts belongs to: `messages_fts_trigram` for `messages_fts_trigram_data`."""
-    head, _, part = name.rpartition("_")
-    return head if head.startswith(_INDEX) and part in ("data", "idx", "content", "docsize", "config") else name
 
 
 def _left(left: Left, plan: Plan, commands: Mapping[str, str]) -> list[str]:
@@ -185,7 +174,7 @@ def plan_json(plan: Plan, commands: Mapping[str, str]) -> dict[str, Any]:
         ],
         "lose_their_parent": list(plan.detached),
         "orphan_rows": plan.orphans,
-        "pages": {"count": plan.pages.count, "free": plan.pages.free, "size": plan.pages.size},
+        "pages": {"total": plan.pages.total, "free": plan.pages.free, "size": plan.pages.size},
         "pages_freed_at_most": plan.pages_freed,
         "commands": dict(commands),
     }
@@ -201,5 +190,5 @@ def done_json(done: Pruned) -> dict[str, Any]:
         "longest_lock_s": round(done.longest_s, 3),
         "pages": None
         if done.pages is None
-        else {"count": done.pages.count, "free": done.pages.free, "size": done.pages.size},
+        else {"total": done.pages.total, "free": done.pages.free, "size": done.pages.size},
     }

@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 
 from state_ledger.ledger.retention import text_bytes
 from state_ledger.shape import Shape
-from state_ledger.sqlite import Connection, sqlite3
+from state_ledger.sqlite import Connection
 
 _BATCH = 500
-_BLOCKS = 5000
 _USAGE = "session_model_usage"
 
 
@@ -69,55 +68,11 @@ def loads(connection: Connection, shape: Shape, ids: Sequence[str]) -> dict[str,
     return {id: Load(*messages.get(id, (0, 0)), usage.get(id, 0)) for id in ids}
 
 
-def sizes(connection: Connection, shape: Shape) -> dict[str, int]:
-    """The bytes of tables and indexes of the file, by name. Reads large parts of the file once, in pieces.
-
-    Where this SQLite has no `dbstat`, only full-text indexes are told apart; all else counts as messages.
-    """
-    try:
-        names = connection.execute("SELECT name FROM main.sqlite_master WHERE rootpage > 0").fetchall()
-        one = "SELECT coalesce(sum(pgsize), 0) FROM dbstat WHERE aggregate = 1 AND name = ?"
-        return {str(name): int(connection.execute(one, (name,)).fetchone()[0]) for (name,) in names}
-    except sqlite3.DatabaseError:
-        pages = Pages.of(connection)
-        found = {f"{index}_data": _bytes_of_blocks(connection, f"{index}_data") for index in _indexes(shape)}
-        return {"messages": max((pages.count - pages.free) * pages.size - sum(found.values()), 0), **found}
-
-
-def _bytes_of_blocks(connection: Connection, table: str) -> int:
-    total, last = 0, -1
-    while True:
-        rows = connection.execute(
-            f"SELECT id, length(block) FROM {table} WHERE id > ? ORDER BY id LIMIT {_BLOCKS}", (last,)
-        ).fetchall()
-        total += sum(row[1] or 0 for row in rows)
-        if len(rows) < _BLOCKS:
-            return total
-        last = rows[-1][0]
-
-
-@dataclass(frozen=True)
-class Pages:
-    """Of a file: its pages, how many of them are free, and their size in bytes."""
-
-    count: int
-    free: int
-    size: int
-
-    @classmethod
-    def of(cls, connection: Connection) -> Pages:
-        """As the file is now."""
-        return cls(*(
-            int(connection.execute(f"PRAGMA main.{name}").fetchone()[0])
-            for name in ("page_count", "freelist_count", "page_size")
-        ))  # fmt: skip
-
-
 class Shares:
     """What part of each table and index some sessions have."""
 
     def __init__(self, connection: Connection, shape: Shape, file_sizes: Mapping[str, int]) -> None:
-        """Counts the rows of the store; file_sizes: as from `sizes`."""
+        """Counts the rows of the store; file_sizes: bytes by table and index, as from `storage.measure`."""
         self._sizes = file_sizes
         self._owner = {} if not file_sizes else _owners(connection, shape)
         self._rows = {
@@ -143,18 +98,12 @@ class Shares:
 
 def _owners(connection: Connection, shape: Shape) -> dict[str, str]:
     """Whose rows each table and index of the file holds: those of sessions, messages or usage."""
-    owners = {}
-    indexes = tuple(f"{index}_" for index in _indexes(shape))
-    for name, table in connection.execute("SELECT name, tbl_name FROM main.sqlite_master WHERE type <> 'trigger'"):
-        if table in ("sessions", "messages", _USAGE):
-            owners[str(name)] = str(table)
-        elif str(name).startswith(indexes):
-            owners[str(name)] = "messages"
-    return owners
-
-
-def _indexes(shape: Shape) -> list[str]:
-    return sorted(name for name in shape.virtual if name.startswith("messages_fts"))
+    owners = {
+        str(name): str(table)
+        for name, table in connection.execute("SELECT name, tbl_name FROM main.sqlite_master WHERE type <> 'trigger'")
+        if table in ("sessions", "messages", _USAGE)
+    }
+    return {**owners, **{name: "messages" for name in shape.virtual if name.startswith("messages_fts")}}
 
 
 def _batches(ids: Sequence[str]) -> Iterator[str]:
