@@ -15,6 +15,11 @@ from state_ledger.portability.export_command import export
 from state_ledger.portability.import_command import import_
 from state_ledger.profiles.command import profiles
 from state_ledger.questions.command import query
+from state_ledger.retention.archive_command import archive
+from state_ledger.retention.delete_command import delete
+from state_ledger.retention.plan_command import plan
+from state_ledger.retention.prune_command import prune
+from state_ledger.retention.sweep_command import sweep
 from state_ledger.search.command import search
 
 
@@ -24,5 +29,8 @@ def main() -> None:
     """The books of a Hermes Agent state.db: what it cost and why."""
 
 
-for _verb in (serve, demo, migrate, index, export, import_, backup, restore, search, query, profiles):
+for _verb in (
+    serve, demo, migrate, index, export, import_, backup, restore, search, query, profiles,
+    plan, prune, sweep, archive, delete,
+):  # fmt: skip
     main.add_command(_verb)

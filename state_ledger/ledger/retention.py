@@ -24,7 +24,10 @@ def views(shape: Shape) -> list[tuple[str, str]]:
     """The views as (name, SELECT)."""
     return [
         ("ledger_continuations", continuations(shape)),
-        ("ledger_message_sizes", f"SELECT m.session_id, {text_bytes(shape, 'm')} AS text_bytes FROM main.messages AS m"),
+        (
+            "ledger_message_sizes",
+            f"SELECT m.session_id, {text_bytes(shape, 'm')} AS text_bytes FROM main.messages AS m",
+        ),
     ]
 
 

@@ -75,7 +75,7 @@ def plan_prune(
             _sum_of(writer, delete, "SELECT count(*) FROM messages WHERE session_id IN ({})"),
             min(activity, default=None),
             max(activity, default=None),
-            tuple(sorted(_children_that_stay(writer, delete))),
+            writer.reading(lambda connection: deletion.children_that_stay(connection, writer.shape, delete)),
         )
 
 
@@ -209,12 +209,6 @@ def _choose(
     )
     protection = choice.Protection(time.time(), archived=asked_archived)
     return writer.reading(lambda connection: choice.choose(connection, selection, protection, old_only=True))
-
-
-def _children_that_stay(writer: Writer, deleted: Sequence[str]) -> set[str]:
-    gone = set(deleted)
-    links = writer.rows("SELECT id, parent_session_id FROM sessions WHERE parent_session_id IS NOT NULL")
-    return {row[0] for row in links if row[1] in gone and row[0] not in gone}
 
 
 def _sum_of(writer: Writer, ids: Sequence[str], sql: str, batch: int = 500) -> int:

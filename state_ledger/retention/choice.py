@@ -142,7 +142,8 @@ def _in_use(
     late = "0" if since is None else f"coalesce({last_active(shape)} >= ?, 1)"
     pinned = _pinned(shape) if protection.pinned else "0"
     sql = (
-        f"SELECT c.session_id, c.continues_session_id, s.ended_at IS NULL OR {late} OR {pinned} OR {held_lock(shape, 's.id')}"
+        "SELECT c.session_id, c.continues_session_id,"
+        f" s.ended_at IS NULL OR {late} OR {pinned} OR {held_lock(shape, 's.id')}"
         f" FROM ({continuations(shape)}) AS c JOIN sessions AS s ON s.id = c.session_id"
     )
     parameters = (protection.now,) if since is None else (since, protection.now)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -37,7 +37,7 @@ def delete_session(
     """
 
     def work(connection: Connection) -> list[str]:
-        targets = get_session_delete_targets(writer, session_id)
+        targets = with_delegates(connection, writer.shape, [session_id])
         if expected_delete_ids is not None and set(expected_delete_ids) != set(targets):
             return []
         remove(connection, writer.shape, targets)
@@ -50,7 +50,7 @@ def delete_session(
 
 def get_session_delete_targets(writer: Writer, session_id: str) -> list[str]:
     """The sessions that `delete_session` would delete: the session, then its delegates by id; [] if unknown."""
-    return _with_delegates(writer, [session_id])
+    return writer.reading(lambda connection: with_delegates(connection, writer.shape, [session_id]))
 
 
 def delete_sessions(writer: Writer, session_ids: Iterable[str], sessions_dir: Path | str | None = None) -> int:
@@ -61,7 +61,7 @@ def delete_sessions(writer: Writer, session_ids: Iterable[str], sessions_dir: Pa
     named = list(dict.fromkeys(session_ids))
 
     def work(connection: Connection) -> tuple[int, list[str]]:
-        targets = _with_delegates(writer, named)
+        targets = with_delegates(connection, writer.shape, named)
         remove(connection, writer.shape, targets)
         return len(set(named) & set(targets)), targets
 
@@ -120,24 +120,6 @@ def _delete_where(
     deleted = writer.write(work)
     remove_files(writer, sessions_dir, deleted)
     return deleted
-
-
-def delete_exactly(writer: Writer, named: Sequence[str], expected: Collection[str]) -> Counter[str] | None:
-    """Deletes named sessions with their delegates in one transaction, if they are exactly the expected ones.
-
-    Returns the rows removed by table; None, with nothing deleted, if other sessions would go by now.
-    """
-
-    def work(connection: Connection) -> Counter[str] | None:
-        targets = _with_delegates(writer, named)
-        return remove(connection, writer.shape, targets) if set(targets) == set(expected) else None
-
-    return writer.write(work)
-
-
-def delete_targets(writer: Writer, session_ids: Sequence[str]) -> list[str]:
-    """The sessions that deleting these would delete: the known ones among them, then their delegates by id."""
-    return _with_delegates(writer, session_ids)
 
 
 def remove(connection: Connection, shape: Shape, session_ids: Sequence[str]) -> Counter[str]:
@@ -209,29 +191,29 @@ def _owner_of_dump(writer: Writer, name: str, deleted: set[str]) -> str | None:
     return None
 
 
-def _with_delegates(writer: Writer, session_ids: Sequence[str]) -> list[str]:
+def with_delegates(connection: Connection, shape: Shape, session_ids: Sequence[str]) -> list[str]:
     """The known ones among these sessions, then their delegates, at any depth, by id.
 
     A delegate's continuation carries the mark of the session above both, so mark and parent link are
     followed alike. What the user branched off from a delegate is the user's own and no delegate.
     """
-    config = column(writer.shape, "sessions", "model_config", "c")
-    with writer.lock:
-        known = [
-            row[0]
-            for ids in _batches(session_ids)
-            for row in writer.rows(f"SELECT id FROM sessions WHERE id IN ({', '.join('?' * len(ids))})", ids)
-        ]
-        # A mark is found by reading every session that has a configuration, once for all depths.
-        marked = writer.rows(
-            f"SELECT c.id, c.parent_session_id, {json_marker(config, '$._delegate_from')} AS mark"
-            f" FROM sessions AS c WHERE mark IS NOT NULL AND {json_marker(config, '$._branched_from')} IS NULL"
-        )
+    config = column(shape, "sessions", "model_config", "c")
+    parent = column(shape, "sessions", "parent_session_id", "c")
+    known = {
+        row[0]
+        for ids in _batches(session_ids)
+        for row in connection.execute(f"SELECT id FROM sessions WHERE id IN ({', '.join('?' * len(ids))})", ids)
+    }
+    # A mark is found by reading every session that has a configuration, once for all depths.
+    marked = connection.execute(
+        f"SELECT c.id, {parent}, {json_marker(config, '$._delegate_from')} AS mark"
+        f" FROM sessions AS c WHERE mark IS NOT NULL AND {json_marker(config, '$._branched_from')} IS NULL"
+    ).fetchall()
     below: dict[str, list[str]] = {}
-    for id, parent, mark in marked:
-        for above in {parent, mark if isinstance(mark, str) else None} - {None, id}:
+    for id, above_it, mark in marked:
+        for above in {above_it, mark if isinstance(mark, str) else None} - {None, id}:
             below.setdefault(above, []).append(id)
-    named = [id for id in session_ids if id in set(known)]
+    named = [id for id in session_ids if id in known]
     found, waiting = set(named), list(named)
     while waiting:
         for id in below.get(waiting.pop(), ()):
@@ -239,6 +221,15 @@ def _with_delegates(writer: Writer, session_ids: Sequence[str]) -> list[str]:
                 found.add(id)
                 waiting.append(id)
     return [*named, *sorted(found - set(named))]
+
+
+def children_that_stay(connection: Connection, shape: Shape, deleted: Sequence[str]) -> tuple[str, ...]:
+    """The sessions that would lose their parent if these were deleted, by id."""
+    if not deleted or not shape.has("sessions", "parent_session_id"):
+        return ()
+    gone = set(deleted)
+    links = connection.execute("SELECT id, parent_session_id FROM sessions WHERE parent_session_id IS NOT NULL")
+    return tuple(sorted(row[0] for row in links if row[1] in gone and row[0] not in gone))
 
 
 def _empty(shape: Shape) -> str:

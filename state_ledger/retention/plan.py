@@ -16,6 +16,7 @@ from typing import Any
 from state_ledger import storage
 from state_ledger.retention import weight
 from state_ledger.retention.choice import Choice, Protection, choose
+from state_ledger.retention.deletion import children_that_stay
 from state_ledger.retention.selection import DAY_S, LAYER_FILTERS, Selection, select
 from state_ledger.retention.weight import Load, Shares, Weight
 from state_ledger.shape import Shape
@@ -133,7 +134,7 @@ def make_plan(
     criteria = criteria.at(time.time())
     with _one_moment(connection):
         choice = choose(connection, criteria.selection(shape), criteria.protection)
-        detached = _detached(connection, shape, choice.ids)
+        detached = children_that_stay(connection, shape, choice.ids)
     # From here on only weights are read, in statements that each end soon: no writer waits for a plan.
     loads = weight.loads(connection, shape, choice.ids)
     measured: Mapping[str, int] = {}
@@ -194,14 +195,6 @@ def _left(reason: str, rows: Sequence[Row]) -> Left:
     sources = Counter(str(row["source"]) for row in rows)
     idle = [row["last_active"] for row in rows if row["last_active"] is not None]
     return Left(reason, tuple(row["id"] for row in rows), dict(sources.most_common()), min(idle, default=None))
-
-
-def _detached(connection: Connection, shape: Shape, ids: Sequence[str]) -> tuple[str, ...]:
-    if not ids or not shape.has("sessions", "parent_session_id"):
-        return ()
-    gone = set(ids)
-    links = connection.execute("SELECT id, parent_session_id FROM sessions WHERE parent_session_id IS NOT NULL")
-    return tuple(sorted(row[0] for row in links if row[1] in gone and row[0] not in gone))
 
 
 def _orphans(connection: Connection, shape: Shape) -> int:

@@ -156,7 +156,10 @@ def _rival(shape: Shape) -> str:
         f" AND o.parent_session_id = p.id AND o.id <> s.id AND {may_continue(shape, 'o')}"
     )
     continues = f"EXISTS (SELECT 1 FROM sessions AS p WHERE p.id = s.parent_session_id AND {may_continue(shape, 's')})"
-    return f"({continues} AND NOT EXISTS ({siblings} AND {above(others, own)}) AND EXISTS ({siblings} AND {above(others, ended)}))"
+    return (
+        f"({continues} AND NOT EXISTS ({siblings} AND {above(others, own)})"
+        f" AND EXISTS ({siblings} AND {above(others, ended)}))"
+    )
 
 
 def _end(connection: Connection, shape: Shape, ids: Sequence[str], idle_days: float, now: float) -> list[str]:

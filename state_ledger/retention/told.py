@@ -13,6 +13,7 @@ from state_ledger.retention.pruning import CHANGED, Pruned
 from state_ledger.retention.sweeping import REASONS as NOT_SWEPT
 from state_ledger.retention.sweeping import SweepPlan
 from state_ledger.retention.weight import Weight
+from state_ledger.storage import Pages
 
 
 def first_line(plan: Plan) -> str:
@@ -60,26 +61,27 @@ def done_lines(done: Pruned, commands: Mapping[str, str]) -> list[str]:
     for reason in done.left.values():
         reasons[reason] = reasons.get(reason, 0) + 1
     words = {**REASONS, **CHANGED}
-    lines += [f"{counted(number, 'session')} of the plan stayed: {words[reason]}." for reason, number in reasons.items()]
-    lines += free_pages(done, commands)
+    for reason, number in reasons.items():
+        lines.append(f"{counted(number, 'session')} of the plan stayed: {words[reason]}.")
+    if done.pages is not None:
+        lines.append(free_pages(done.pages, commands["vacuum"]))
     return lines
 
 
-def free_pages(done: Pruned, commands: Mapping[str, str]) -> list[str]:
+def free_pages(pages: Pages, vacuum: str) -> str:
     """What waits for VACUUM, and how that is done."""
-    if done.pages is None:
-        return []
-    said = f"{counted(done.pages.free, 'page')} of {done.pages.total:,} are free, {done.pages.size:,} bytes each"
-    if not done.pages.free:
-        return [f"{said}; the file is as large as before."]
-    return [f"{said}; the file is as large as before until it is rewritten: {commands['vacuum']}"]
+    said = f"{counted(pages.free, 'page')} of {pages.total:,} free, {pages.size:,} bytes each"
+    if not pages.free:
+        return f"{said}; the file is as large as before."
+    return f"{said}; the file is as large as before until it is rewritten: {vacuum}"
 
 
 def sweep_lines(plan: SweepPlan, idle_days: float, commands: Mapping[str, str]) -> list[str]:
     """A sweep as a plan, its first line first."""
     days = f"{idle_days:g} days"
     if plan.sweep:
-        lines = [f"{counted(len(plan.sweep), 'open session')} idle for more than {days} would be ended (reason: swept)."]
+        number = counted(len(plan.sweep), "open session")
+        lines = [f"{number} idle for more than {days} would be ended (reason: swept)."]
         rows = [(idle.session_id, idle.source, idle.title, day(idle.idle_since)) for idle in plan.sweep[:_SHOWN]]
         lines += ["", output.table(("session", "source", "title", "idle since"), rows)]
         if len(plan.sweep) > _SHOWN:
