@@ -130,6 +130,7 @@ _MEASURED: Mapping[str, tuple[str, str]] = {
     "rewind_count": ("times", "counter of the session row"),
     "archived": ("0 or 1", "1 where the session is archived"),
     "pinned": ("0 or 1", "1 where the session is pinned"),
+    "is_open": ("0 or 1", "1 where the session never ended"),
     "hidden": ("0 or 1", "1 where the session is not listed"),
     "segment": ("number", "1 for the first session of a conversation, 2 for its continuation, …"),
     "segments": ("sessions", "sessions of the conversation"),

@@ -138,7 +138,7 @@ def _facts(shape: Shape, profile: str) -> str:
         f" coalesce({oldest}, {started}) AS first_active,"
         # Rule 22: inactivity is what makes a session old.
         f" coalesce({newest}, {seconds(stored('last_activity_at'))}, {started}) AS last_active,"
-        f" {idle_since(shape, 's')} AS idle_since,"
+        f" {idle_since(shape, 's')} AS idle_since, {stored('ended_at')} IS NULL AS is_open,"
         f" {listed(kept)}, {_cron_job('s.id')} AS cron_job"
         ", (SELECT k.kind FROM ledger_session_kinds AS k WHERE k.row = s.rowid) AS kind,"
         " (SELECT count(*) FROM main.messages AS m WHERE m.session_id = s.id) AS messages,"
