@@ -24,11 +24,11 @@ WITH moment AS (
   SELECT CASE WHEN :now > 0 THEN :now ELSE CAST(strftime('%s', 'now') AS INTEGER) END AS at
 )
 SELECT f.session_id, f.title, f.source, f.profile, f.kind, f.started_at, f.idle_since,
-       local_day(f.idle_since, :tz) AS last_day, f.message_count, (m.at - f.idle_since) / 86400.0 AS idle_days
+       local_day(f.idle_since, :tz) AS last_day, f.message_count, (t0.at - f.idle_since) / 86400.0 AS idle_days
 FROM ledger_session_facts AS f
-CROSS JOIN moment AS m
+CROSS JOIN moment AS t0
 WHERE f.is_open = 1
-  AND f.idle_since <= m.at - 86400.0 * :idle_days
+  AND f.idle_since <= t0.at - 86400.0 * :idle_days
   AND (:source = '' OR f.source = :source)
   AND (:profile = '' OR f.profile = :profile)
 ORDER BY f.idle_since, f.session_id

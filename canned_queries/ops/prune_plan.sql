@@ -20,12 +20,12 @@ WITH RECURSIVE moment AS (
 ),
 facts AS (
   SELECT f.session_id, f.source, f.is_open, f.idle_since, coalesce(f.pinned, 0) <> 0 AS is_pinned,
-         EXISTS (SELECT 1 FROM ledger_locks AS l WHERE l.session_id = f.session_id AND l.expires_at > m.at) AS is_locked,
+         EXISTS (SELECT 1 FROM ledger_locks AS l WHERE l.session_id = f.session_id AND l.expires_at > t0.at) AS is_locked,
          CASE WHEN :older_than_days = 0 THEN 1
-              WHEN f.idle_since < m.at - 86400.0 * :older_than_days THEN 1
+              WHEN f.idle_since < t0.at - 86400.0 * :older_than_days THEN 1
               ELSE 0 END AS is_old
   FROM ledger_session_facts AS f
-  CROSS JOIN moment AS m
+  CROSS JOIN moment AS t0
 ),
 continued AS (
   SELECT c.continues_session_id AS session_id
@@ -57,7 +57,6 @@ texts AS (
 calls AS (
   SELECT session_id, count(*) AS usage_rows
   FROM ledger_usage_rows
-  WHERE source_table = 'session_model_usage'
   GROUP BY session_id
 )
 SELECT j.source, j.outcome, count(*) AS sessions, coalesce(sum(t.messages), 0) AS messages,

@@ -20,9 +20,9 @@ WITH moment AS (
   SELECT CASE WHEN :now > 0 THEN :now ELSE CAST(strftime('%s', 'now') AS INTEGER) END AS at
 ),
 aged AS (
-  SELECT f.session_id, f.is_open, (m.at - f.idle_since) / 86400.0 AS idle_days
+  SELECT f.session_id, f.is_open, (t0.at - f.idle_since) / 86400.0 AS idle_days
   FROM ledger_session_facts AS f
-  CROSS JOIN moment AS m
+  CROSS JOIN moment AS t0
   WHERE (:source = '' OR f.source = :source)
     AND (:profile = '' OR f.profile = :profile)
 ),
