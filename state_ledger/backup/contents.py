@@ -15,9 +15,6 @@ from state_ledger.pages import figures
 from state_ledger.shape import Shape
 from state_ledger.sqlite import Connection, read_only_uri, sqlite3
 
-_OF_INDEXES = ("malformed inverted index", "unable to validate the inverted index")
-"""How SQLite begins what it says about a full-text index, which can be made anew from the messages."""
-
 
 @dataclass(frozen=True)
 class Contents:
@@ -50,7 +47,13 @@ class Contents:
 
 
 def read(connection: Connection) -> Contents:
-    """The contents of a store as this connection sees it; TEMP views are made on it.
+    """The contents of a store as this connection sees it, which is prepared for it. Raises as `prepare`."""
+    prepare(connection)
+    return sums(connection)
+
+
+def prepare(connection: Connection) -> None:
+    """Makes the views of the semantic layer on a connection; ends a transaction that was open.
 
     Raises StoreAccessError if it is a database of another program, sqlite3.DatabaseError if it cannot be read.
     """
@@ -59,7 +62,6 @@ def read(connection: Connection) -> Contents:
     shape = ledger.install(connection)
     if not shape.is_store:
         raise _foreign(connection)
-    return sums(connection)
 
 
 def sums(connection: Connection) -> Contents:
@@ -110,16 +112,38 @@ def soundness(path: Path, *, full: bool = False) -> Soundness:
 
     full: also whether each index agrees with its table (`integrity_check`), which takes several times as long.
     """
+    pragma = "integrity_check" if full else "quick_check"
     try:
         with closing(connect(path)) as connection:
             cjk.load(connection)
-            pragma = "integrity_check" if full else "quick_check"
-            said = [str(row[0]) for row in connection.execute(f"PRAGMA main.{pragma}(100)")]
+            said = _said(connection, f"PRAGMA main.{pragma}(100)")
+            if any(map(_is_of_index, said)):
+                # That may have ended the check before it came to the tables.
+                for (table,) in connection.execute(
+                    "SELECT name FROM main.sqlite_master WHERE type = 'table' AND rootpage > 0"
+                ).fetchall():
+                    said += _said(connection, f"PRAGMA main.{pragma}({_quoted(table)})")
     except sqlite3.DatabaseError as error:
         said = [str(error)]
-    lines = [line for text in said if text != "ok" for line in text.splitlines()]
-    of_indexes = tuple(line for line in lines if line.startswith(_OF_INDEXES))
-    return Soundness(tuple(line for line in lines if line not in of_indexes), of_indexes)
+    of_indexes = tuple(filter(_is_of_index, said))
+    return Soundness(tuple(line for line in said if line not in of_indexes), of_indexes)
+
+
+def _said(connection: Connection, pragma: str) -> list[str]:
+    """What a check complains of."""
+    try:
+        return [line for row in connection.execute(pragma) for line in str(row[0]).splitlines() if line != "ok"]
+    except sqlite3.DatabaseError as error:
+        return [str(error)]
+
+
+def _is_of_index(line: str) -> bool:
+    """Whether SQLite speaks of a full-text index, which can be made anew from the messages."""
+    return "fts5" in line.lower()
+
+
+def _quoted(name: str) -> str:
+    return "'" + name.replace("'", "''") + "'"
 
 
 def _foreign(connection: Connection) -> StoreAccessError:
