@@ -27,6 +27,7 @@ from tests.aged import DAY, NOW, add, ago, assert_clean, ended, lock, sessions
 @pytest.fixture
 def household(writer: Writer) -> Writer:
     """One session of every kind a clean-up has to tell apart."""
+    writer.connection.execute("PRAGMA synchronous = OFF")
     aged.household(writer)
     return writer
 

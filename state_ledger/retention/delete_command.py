@@ -70,15 +70,14 @@ def delete(path: Path, sessions: tuple[str, ...], dry_run: bool, consent: Consen
 def _lines(plan: NamedPlan) -> list[str]:
     from state_ledger.retention import told
 
-    what = f"{told.counted(len(plan.named), 'session')} with {told.counted(plan.messages, 'message')} would be deleted"
-    lines = [what + (f", {len(plan.delegates):,} of them delegates." if plan.delegates else ".")]
+    what = told.counted(len(plan.named), "session")
     if plan.delegates:
-        lines[0] = (
-            f"{told.counted(len(plan.named), 'named session')} and {told.counted(len(plan.delegates), 'delegate')}"
-            f" with {told.counted(plan.messages, 'message')} would be deleted."
-        )
+        delegates = told.counted(len(plan.delegates), "delegate")
+        what = f"{told.counted(len(plan.named), 'named session')} and {delegates}"
+    lines = [f"{what} with {told.counted(plan.messages, 'message')} would be deleted."]
     rows = [(row.session_id, row.source, row.title, "named" if row.named else "delegate") for row in plan.rows]
     lines += ["", output.table(("session", "source", "title", "why"), rows)]
     if plan.detached:
-        lines += ["", f"{told.counted(len(plan.detached), 'other child session')} would stay and become roots."]
+        become = "become a root" if len(plan.detached) == 1 else "become roots"
+        lines += ["", f"{told.counted(len(plan.detached), 'other child session')} would stay and {become}."]
     return lines
