@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from state_ledger.retention.pruning import Pruned
     from state_ledger.retention.safekeeping import Kept
     from state_ledger.writing.writer import Writer
+
+_NAMED = 5
 
 
 @click.command()
@@ -58,7 +61,9 @@ def prune(path: Path, asked: Asked, folder: Path | None, consent: Consent, as_js
     with closing(open_for_reading(path)) as connection:
         plan = make_plan(connection, asked.criteria)
     commands = asked.at(plan.criteria.now).commands(path, [left.reason for left in plan.left])
-    lines = told.plan_lines(plan, commands)
+    if folder is not None:
+        commands["prune"] += f" --export {shlex.quote(str(folder))}"
+    lines = told.plan_lines(plan, commands, last="Command")
     if not plan.delete:
         if as_json:
             output.echo_json({"plan": told.plan_json(plan, commands), "done": None})
@@ -103,20 +108,20 @@ def _do(path: Path, plan: Plan, folder: Path | None) -> tuple[Pruned, Kept | Non
 
 def _keep(writer: Writer, plan: Plan, folder: Path) -> Kept:
     """Exports what is to be deleted as it is now, after what opening the store brought up to date."""
+    from state_ledger.retention import told
     from state_ledger.retention.safekeeping import keep
 
     with output.progress("Exporting") as move:
         kept = keep(writer.connection, plan.delete, folder, store=writer.path.stem, progress=move)
-    said = (
-        f"{kept.path}: {len(kept.records):,} sessions, {kept.messages:,} messages and {kept.usage_rows:,} usage rows,"
-        " read back and the same as in the store."
+    held = (
+        told.counted(len(kept.records), "session"),
+        told.counted(kept.messages, "message"),
+        told.counted(kept.usage_rows, "usage row"),
     )
-    click.echo(said, err=True)
+    click.echo(f"{kept.path}: {', '.join(held)}, read back and the same as in the store.", err=True)
     if kept.unlike:
-        listed = ", ".join(output.plain(id) for id in kept.unlike[:5])
-        click.echo(
-            f"{len(kept.unlike):,} sessions are not in it exactly as they are stored, and stay ({listed}"
-            f"{', …' if len(kept.unlike) > 5 else ''}).",
-            err=True,
-        )
+        listed = ", ".join(output.plain(id) for id in kept.unlike[:_NAMED])
+        more = ", …" if len(kept.unlike) > _NAMED else ""
+        number = f"{len(kept.unlike):,} of {len(plan.delete):,} sessions"
+        click.echo(f"Not in it exactly as they are stored, hence left: {number} ({listed}{more}).", err=True)
     return kept

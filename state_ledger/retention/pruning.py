@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from state_ledger import ledger, storage, stores
-from state_ledger.errors import StateLedgerError, StoreAccessError, StoreBusyError, StoreFullError
+from state_ledger.errors import StateLedgerError
 from state_ledger.retention import deletion, weight
 from state_ledger.retention.choice import choose
 from state_ledger.retention.plan import Plan
@@ -87,7 +87,7 @@ def prune(
 
     verify: asked of every session before it goes; one of which it says no is left as `changed`.
     progress: told of sessions done and sessions in all.
-    Raises PruneStopped if the store stays locked, the disk is full or the file was replaced.
+    Raises PruneStopped if the store stays locked, the disk is full, the file was replaced or cannot be read.
     """
     ledger.install(writer.connection, shape=writer.shape, profile=stores.profile_of(writer.path))
     done = Pruned()
@@ -97,7 +97,7 @@ def prune(
     for batch in batches:
         try:
             took = _portion(writer, plan, batch, verify, done)
-        except (StoreBusyError, StoreFullError, StoreAccessError) as error:
+        except (StateLedgerError, sqlite3.DatabaseError) as error:
             raise PruneStopped(done, len(order), error) from error
         batches.settle(took)
         if progress is not None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from state_ledger.ledger.columns import column
@@ -89,7 +90,7 @@ def sweep(
     ended: list[str] = []
     for start in range(0, len(ids), _BATCH):
         batch = ids[start : start + _BATCH]
-        ended += writer.write(lambda connection, batch=batch: _end(connection, writer.shape, batch, idle_days, moment))  # type: ignore[misc]
+        ended += writer.write(partial(_end, shape=writer.shape, ids=batch, idle_days=idle_days, now=moment))
         if progress is not None:
             progress(min(start + _BATCH, len(ids)), len(ids))
     return ended

@@ -29,8 +29,11 @@ def first_line(plan: Plan) -> str:
     return f"{said}; {stays} would stay." if stays else f"{said}."
 
 
-def plan_lines(plan: Plan, commands: Mapping[str, str]) -> list[str]:
-    """The whole plan, the first line first. commands: what to type, by `prune`, `list <reason>` and `sweep`."""
+def plan_lines(plan: Plan, commands: Mapping[str, str], *, last: str = "To do this") -> list[str]:
+    """The whole plan, the first line first.
+
+    commands: what to type, by `prune`, `list <reason>` and `sweep`. last: what the command is called that does it.
+    """
     lines = [first_line(plan)]
     if plan.delete:
         for what, groups in (("source", plan.by_source), ("idle for", plan.by_age)):
@@ -46,7 +49,7 @@ def plan_lines(plan: Plan, commands: Mapping[str, str]) -> list[str]:
         rows = counted(plan.orphans, "row")
         lines += ["", f"{rows} of messages and usage belong to no session any more; a prune leaves them as they are."]
     if plan.delete and "prune" in commands:
-        lines += ["", f"To do this: {commands['prune']}"]
+        lines += ["", f"{last}: {commands['prune']}"]
     return lines
 
 
@@ -121,8 +124,11 @@ def _table(what: str, groups: Sequence[Group], total: Weight) -> str:
 
 def _weights(plan: Plan) -> list[str]:
     total = plan.total
-    parts = ", ".join(f"{name} {size:,}" for name, size in sorted(total.estimated.items(), key=lambda part: -part[1]))
-    lines = [f"Bytes by table and index, estimated by rows: {parts}."] if parts else []
+    ranked = sorted(total.estimated.items(), key=lambda part: -part[1])
+    small = [size for _, size in ranked if size < total.estimated_bytes / 100]
+    parts = [f"{name} {size:,}" for name, size in ranked[: len(ranked) - len(small)]]
+    parts += [f"{len(small)} smaller ones {sum(small):,}"] if small else []
+    lines = [f"Bytes by table and index, estimated by rows: {', '.join(parts)}."] if parts else []
     size = f"{plan.pages.size:,} bytes each"
     lines.append(
         f"Free pages: {plan.pages.free:,} of {plan.pages.total:,} now, at most about {plan.pages_freed:,} more once the"
