@@ -5,35 +5,22 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import secrets
 import shutil
 import sys
 import time
-from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 
-from state_ledger import copying, stores
+from state_ledger import copying, processes, stores
 from state_ledger.errors import BackupError
 
 SPARE_BYTES = 16 << 20
 """What has to stay free beside a backup: a full disk harms whoever writes there."""
 
 
-def data_folder(environ: Mapping[str, str] | None = None) -> Path:
-    """The folder for what cannot be made again, by the habit of the system; it may not exist yet."""
-    environ = os.environ if environ is None else environ
-    if sys.platform == "win32":
-        base = environ.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        base = environ.get("XDG_DATA_HOME") or str(Path.home() / "Library" / "Application Support")
-    else:
-        base = environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
-    return Path(base).expanduser() / "state-ledger"
-
-
 def default_folder() -> Path:
     """Where backups go unless another folder is named: never beside the store, nor in a cache that gets emptied."""
-    return data_folder() / "backups"
+    return stores.data_folder() / "backups"
 
 
 def stem_of(store: str | Path) -> str:
@@ -64,23 +51,23 @@ def prepare(folder: Path, needed: int) -> None:
         free = shutil.disk_usage(folder).free
     except OSError as error:
         raise BackupError(
-            f"The folder {folder} cannot be used ({error.strerror}). Name another one with --to."
+            f"The folder {folder} cannot be used ({error.strerror}). Name another one."
         ) from error
     if free < needed + SPARE_BYTES:
         raise BackupError(
-            f"The backup needs {needed + SPARE_BYTES:,} bytes in {folder}, and {free:,} are free. "
-            "Free some space, or name a folder on another disk with --to."
+            f"The copy needs {needed + SPARE_BYTES:,} bytes in {folder}, and {free:,} are free. "
+            "Free some space, or name a folder on another disk."
         )
 
 
-def unfinished(store: str | Path, folder: Path) -> Path:
-    """The name of a backup that is being made; what killed processes left of theirs is removed."""
-    stem = stem_of(store)
-    for left in folder.glob(f".{stem}.*.part"):
-        number = left.name.split(".")[-2]
-        if number.isdigit() and not _runs(int(number)):
-            copying.remove(left)
-    return folder / f".{stem}.{os.getpid()}.part"
+def unfinished(name: str, folder: Path) -> Path:
+    """Where a file that will have to do with `name` is made; what killed processes left of theirs is removed."""
+    for left in folder.iterdir():
+        if left.name.startswith(f".{name}.") and left.name.endswith(".part"):
+            number = left.name.removeprefix(f".{name}.").partition("-")[0]
+            if number.isdigit() and processes.surely_ended(int(number)):
+                copying.remove(left)
+    return folder / f".{name}.{os.getpid()}-{secrets.token_hex(4)}.part"
 
 
 def finish(part: Path, store: str | Path, taken_at: float, ending: str = ".db") -> Path:
@@ -124,19 +111,9 @@ def _sync(path: Path) -> None:
         return
     descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
     try:
-        with suppress(OSError):  # some file systems cannot, for folders
-            os.fsync(descriptor)
+        os.fsync(descriptor)
+    except OSError:
+        if not path.is_dir():  # some file systems cannot, for folders
+            raise
     finally:
         os.close(descriptor)
-
-
-def _runs(process: int) -> bool:
-    if sys.platform == "win32":  # where asking after a process would end it
-        return True
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        return True
-    return True
