@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -56,7 +57,18 @@ def check(path: str | Path, *, full: bool = False, settings: Settings | None = N
         found, how = [_no_access(path, error)], "not"
     except sqlite3.DatabaseError as error:
         found, how = [Finding("file", "error", f"SQLite cannot read {path.name} ({error}).", command(path, "repair", "NEW"))], "not"
-    return Report(path, how, full, sorted_by_severity(found))
+    return Report(path, how, full, sorted_by_severity(_agreeing(found)))
+
+
+def _agreeing(found: list[Finding]) -> list[Finding]:
+    """What cannot be made anew in place, because its pages cannot be read, is not offered that by any finding."""
+    remedies = {each.kind.split(":")[-1]: each.remedy for each in found if each.kind.startswith("integrity:full-text")}
+    return [
+        replace(each, remedy=remedies[each.kind.partition(":")[2]])
+        if each.kind.startswith("text-") and each.is_trouble and each.kind.partition(":")[2] in remedies
+        else each
+        for each in found
+    ]
 
 
 def glance(patient: Patient) -> list[Finding]:
@@ -243,10 +255,11 @@ def _integrity(patient: Patient, full: bool, tell: Tell) -> Iterator[Finding]:
                 patient.command("repair", "NEW"),
             )  # fmt: skip
         else:
+            remedy = ("repair", "NEW") if damage.in_pages else ("optimize", "--rebuild-index", damage.name)
             yield Finding(
                 kind, "error",
-                f"The {damage.kind} {damage.name} is damaged ({damage.says}); it can be made anew from rows that are whole.",
-                patient.command("optimize", "--rebuild-index", damage.name),
+                f"The {damage.kind} {damage.name} is damaged ({damage.says}); the rows are whole, nothing is lost.",
+                patient.command(*remedy),
             )  # fmt: skip
     if found.unchecked:
         listed = ", ".join(f"{table} ({why})" for table, why in found.unchecked.items())
