@@ -13,16 +13,18 @@ import shutil
 import time
 from collections.abc import Callable
 from contextlib import closing, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 from state_ledger import access
-from state_ledger.errors import StoreAccessError, StoreFullError
-from state_ledger.sqlite import BUSY_TIMEOUT_S, Connection, read_only_uri, sqlite3
+from state_ledger.errors import StoreAccessError, StoreBusyError, StoreFullError
+from state_ledger.sqlite import Connection, read_only_uri, sqlite3
+from state_ledger.writing.contention import holder_of, is_busy
 
 STEP_BYTES = 1 << 20
 """What one step of a backup reads before it lets others in."""
-PAUSE_S = 0.001
+PAUSE_S = POLL_S = 0.001
 RESTARTS = 3
 """A backup in steps begins again when somebody writes between two; how often that is put up with."""
 HELD_BYTES = 64 << 20
@@ -39,31 +41,35 @@ Tell = Callable[[int, int], None]
 Moment = tuple[tuple[int, int, int, int] | None, ...]
 
 
-class Copied(NamedTuple, Generic[T]):
-    """seen: what `look` returned for the store at the moment of the copy, None where it cannot be known."""
-
-    seen: T | None
-
-
 class _KeptChangingError(Exception):
     """Somebody wrote while the copy was made."""
 
 
-def copy(
-    path: Path, target: Path, *, look: Callable[[Connection], T] | None = None, tell: Tell | None = None
-) -> Copied[T]:
+@dataclass(frozen=True)
+class Witness(Generic[T]):
+    """Who looks at the store at the moment of its copy.
+
+    prepare: called with a connection to the store before that moment, for what ends a transaction. look: called
+    with the same connection when it sees exactly what is copied.
+    """
+
+    prepare: Callable[[Connection], object]
+    look: Callable[[Connection], T]
+
+
+def copy(path: Path, target: Path, *, witness: Witness[T] | None = None, tell: Tell | None = None) -> T | None:
     """Copies a store to `target`, a new file that only this user may read, its log included.
 
-    Nothing is written beside the store and no writer is held up. look: asked once with a connection to
-    the store that sees exactly what is copied.
-    Raises StoreAccessError if the store cannot be copied, StoreFullError if there is no room; what is
-    left of `target` then is the caller's to remove.
+    Returns what the witness saw; None where it cannot be known, see `Backup.compared`. Nothing is written
+    beside the store and no writer is held up.
+    Raises StoreAccessError if the store cannot be copied, StoreBusyError if it stays locked, StoreFullError if
+    there is no room; what is left of `target` then is the caller's to remove.
     """
     for _ in range(ATTEMPTS):
         remove(target)
         os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         try:
-            return _attempt(path, target, look, tell)
+            return _attempt(path, target, witness, tell)
         except _KeptChangingError:
             time.sleep(0.2)
     raise StoreAccessError(
@@ -95,30 +101,30 @@ def settle(source: Path, target: Path) -> None:
         raise _unreadable(source, error) from error
 
 
-def _attempt(
-    path: Path, target: Path, look: Callable[[Connection], T] | None, tell: Tell | None
-) -> Copied[T]:
+def _attempt(path: Path, target: Path, witness: Witness[T] | None, tell: Tell | None) -> T | None:
     if access.at_rest(path):  # a connection that may wait for others would leave files beside it
         if access.Sidecars.of(path).wal_bytes:
-            return _copy_with_log(path, target)
+            _copy_with_log(path, target)
+            return None
         before = moment(path)
         with closing(_connect(read_only_uri(path, immutable=True))) as source:
-            copied = _back_up(path, source, target, look, tell, held=True)
+            seen = _back_up(path, source, target, witness, tell, held=True)
         if moment(path) != before:
             raise _KeptChangingError
-        return copied
+        return seen
     try:
         access.check(path)
     except StoreAccessError as refusal:
         if not refusal.snapshot_possible:
             raise
-        return _copy_with_log(path, target)
+        _copy_with_log(path, target)
+        return None
     held = access.is_wal(access.header_of(path)) or path.stat().st_size <= HELD_BYTES
     with closing(_connect(read_only_uri(path))) as source:
-        return _back_up(path, source, target, look, tell, held=held)
+        return _back_up(path, source, target, witness, tell, held=held)
 
 
-def _copy_with_log(path: Path, target: Path) -> Copied[T]:
+def _copy_with_log(path: Path, target: Path) -> None:
     """Copies a file that nobody has open, with the log or journal of a program that crashed.
 
     SQLite then recovers the copy, in its own folder: recovering the store is its owner's to do. That
@@ -140,7 +146,6 @@ def _copy_with_log(path: Path, target: Path) -> Copied[T]:
     if moment(path) != before:
         raise _KeptChangingError
     settle(path, target)
-    return Copied(None)
 
 
 def moment(path: Path) -> Moment:
@@ -158,37 +163,72 @@ def moment(path: Path) -> Moment:
 
 
 def _connect(uri: str) -> Connection:
-    connection: Connection = sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None)
+    connection: Connection = sqlite3.connect(uri, uri=True, timeout=0, isolation_level=None)
     return connection
 
 
 def _back_up(
-    path: Path,
-    source: Connection,
-    target: Path,
-    look: Callable[[Connection], T] | None,
-    tell: Tell | None,
-    *,
-    held: bool,
-) -> Copied[T]:
+    path: Path, source: Connection, target: Path, witness: Witness[T] | None, tell: Tell | None, *, held: bool
+) -> T | None:
     """held: whether all is read in one transaction, so that writes do not make it begin again."""
     try:
+        _begin(path, source)
+        if witness is not None:
+            source.execute("ROLLBACK")
+            _until_free(path, lambda: witness.prepare(source))
+            _begin(path, source)
         page_size = source.execute("PRAGMA page_size").fetchone()[0]
-        if held:
-            source.execute("BEGIN")
-            source.execute("SELECT count(*) FROM sqlite_master").fetchone()
         version = _data_version(source)
-        seen = None if look is None else look(source)
+        seen = None if witness is None else witness.look(source)
+        if not held:
+            source.execute("ROLLBACK")
         with closing(sqlite3.connect(target)) as made:
             made.execute("PRAGMA synchronous = OFF")
             made.execute("PRAGMA journal_mode = OFF").fetchone()
             pages = max(1, STEP_BYTES // page_size)
-            source.backup(made, pages=pages, progress=_pace(page_size, tell, held=held), sleep=0.05)
-        return Copied(seen if _data_version(source) == version else None)
+            source.backup(made, pages=pages, progress=_pace(page_size, tell, held=held), sleep=POLL_S)
+        if not held:
+            _begin(path, source)
+        return seen if _data_version(source) == version else None
+    except StoreBusyError:
+        raise
     except sqlite3.DatabaseError as error:
         if str(error) == _FULL:
             raise StoreFullError(target) from error
         raise _unreadable(path, error) from error
+
+
+def _begin(path: Path, source: Connection) -> None:
+    """Begins a transaction that reads, and reads."""
+
+    def attempt() -> None:
+        source.execute("BEGIN")
+        try:
+            source.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        except BaseException:
+            source.execute("ROLLBACK")
+            raise
+
+    _until_free(path, attempt)
+
+
+def _until_free(path: Path, attempt: Callable[[], object]) -> None:
+    """Runs `attempt()` again, and often, while a writer without a log is in the way.
+
+    Who asks ever more rarely, as SQLite does, may never meet the moments that a permanent writer leaves.
+    """
+    began = time.monotonic()
+    while True:
+        try:
+            attempt()
+            return
+        except sqlite3.OperationalError as error:
+            waited = time.monotonic() - began
+            if not is_busy(error):
+                raise
+            if waited > PATIENCE_S:
+                raise StoreBusyError(path, waited, holder_of(path), doing="copied") from error
+        time.sleep(POLL_S)
 
 
 def _data_version(connection: Connection) -> int:

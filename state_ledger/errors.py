@@ -21,9 +21,7 @@ class StoreAccessError(StateLedgerError):
     snapshot_possible: whether `snapshot.take` can read the file all the same.
     """
 
-    def __init__(
-        self, path: str | Path, problem: str, remedy: str, *, snapshot_possible: bool = False
-    ) -> None:
+    def __init__(self, path: str | Path, problem: str, remedy: str, *, snapshot_possible: bool = False) -> None:
         super().__init__(f"{problem} {remedy}")
         self.path = Path(path)
         self.problem = problem
@@ -78,10 +76,10 @@ class StoreBusyError(StateLedgerError, sqlite3.OperationalError):
     Also a `sqlite3.OperationalError`, which is what programs written for such stores catch.
     """
 
-    def __init__(self, path: str | Path, waited_s: float, holder: str | None = None) -> None:
+    def __init__(self, path: str | Path, waited_s: float, holder: str | None = None, *, doing: str = "stored") -> None:
         by = f" by {holder}" if holder else " by another program"
         super().__init__(
-            f"{path} is locked{by}, and stayed so for {waited_s:.1f} s: nothing was stored. "
+            f"{path} is locked{by}, and stayed so for {waited_s:.1f} s: nothing was {doing}. "
             "Try again, or end that program if it hangs."
         )
         self.path = Path(path)

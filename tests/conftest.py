@@ -233,6 +233,28 @@ def open_folder() -> Iterator[Path]:
 
 
 @pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
+    """`disk(4)` makes a file system of 4 MB and returns its folder; skips where that cannot be."""
+    folders: list[Path] = []
+
+    def make(megabytes: int) -> Path:
+        if not sys.platform.startswith("linux") or os.geteuid() != 0 or not shutil.which("mount"):
+            pytest.skip("only root can mount a small disk, and only on Linux this way")
+        folder = tmp_path / f"disk-{len(folders)}"
+        folder.mkdir()
+        options = ("mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(folder))
+        if subprocess.run(options, capture_output=True).returncode:
+            pytest.skip("no file system may be mounted here")
+        folders.append(folder)
+        return folder
+
+    yield make
+    for folder in folders:
+        # Lazily: the descriptor that a store's header was read by stays open (see state_ledger.access).
+        subprocess.run(("umount", "-l", str(folder)), check=True)
+
+
+@pytest.fixture
 def as_nobody() -> Callable[..., subprocess.CompletedProcess[str]]:
     """`as_nobody(code, *arguments)` runs Python code as another user; skips where we cannot."""
     if not hasattr(os, "geteuid") or os.geteuid() != 0:

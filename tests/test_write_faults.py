@@ -8,12 +8,11 @@ from __future__ import annotations
 import os
 import random
 import select
-import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -145,22 +144,8 @@ def test_what_was_acknowledged_survives_kills(tmp_path: Path) -> None:
     assert_clean(path)
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 4 MB."""
-    if not sys.platform.startswith("linux") or os.geteuid() != 0 or not shutil.which("mount"):
-        pytest.skip("only root can mount a small disk, and only on Linux this way")
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    options: Sequence[str] = ("mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder))
-    if subprocess.run(options, capture_output=True).returncode:
-        pytest.skip("no file system may be mounted here")
-    yield folder
-    # Lazily: the descriptor that a store's header was read by stays open (see state_ledger.access).
-    subprocess.run(("umount", "-l", str(folder)), check=True)
-
-
-def test_a_full_disk_is_an_error_and_keeps_earlier_rows(small_disk: Path) -> None:
+def test_a_full_disk_is_an_error_and_keeps_earlier_rows(disk: Callable[[int], Path]) -> None:
+    small_disk = disk(4)
     path = small_disk / "state.db"
     stored = []
     with SessionDB(path) as db:

@@ -16,6 +16,7 @@ from state_ledger.backup import contents, places
 from state_ledger.backup.contents import Contents
 from state_ledger.errors import BackupError
 from state_ledger.sqlite import sqlite3
+from state_ledger.writing.contention import is_busy
 
 __all__ = ["Backup", "back_up"]
 
@@ -79,8 +80,8 @@ def back_up(
     part = places.unfinished(store, folder)
     taken_at, began = time.time(), time.monotonic()
     try:
-        copied = copying.copy(store, part, look=_look, tell=progress)
-        found, soundness = _verified(store, part, taken_at, copied.seen, full_check)
+        seen = copying.copy(store, part, witness=copying.Witness(_prepare, _look), tell=progress)
+        found, soundness = _verified(store, part, taken_at, seen, full_check)
         size = part.stat().st_size
         target = places.finish(part, store, taken_at)
         removed = places.rotate(store, folder, keep) if keep is not None else ()
@@ -90,15 +91,24 @@ def back_up(
         with suppress(OSError):
             copying.remove(part)
     return Backup(
-        target, store, taken_at, size, found, copied.seen is not None, soundness.index_damage, removed,
+        target, store, taken_at, size, found, seen is not None, soundness.index_damage, removed,
         time.monotonic() - began,
     )  # fmt: skip
 
 
+def _prepare(connection: sqlite3.Connection) -> None:
+    try:
+        contents.prepare(connection)
+    except sqlite3.DatabaseError as error:
+        if is_busy(error):
+            raise
+        # What is damaged is found in the copy, which is kept as evidence.
+
+
 def _look(connection: sqlite3.Connection) -> Contents | None:
     try:
-        return contents.read(connection)
-    except sqlite3.DatabaseError:  # what is damaged is found in the copy, which is kept as evidence
+        return contents.sums(connection)
+    except sqlite3.DatabaseError:
         return None
 
 

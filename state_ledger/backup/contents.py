@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,11 +11,9 @@ from state_ledger import access, ledger
 from state_ledger.connection import decode_text
 from state_ledger.errors import StoreAccessError
 from state_ledger.full_text import cjk
+from state_ledger.pages import figures
 from state_ledger.shape import Shape
 from state_ledger.sqlite import Connection, read_only_uri, sqlite3
-
-_OF_INDEXES = ("malformed inverted index", "unable to validate the inverted index")
-"""How SQLite begins what it says about a full-text index, which can be made anew from the messages."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +21,8 @@ class Contents:
     """Numbers of a store at one moment.
 
     schema: its version, None where it says none. last_message: the greatest id, 0 without messages.
-    calls, tokens (processed) and cost_usd: sums of `ledger_usage`, accounting rules 2, 5 and 8.
+    calls, tokens (processed) and cost_usd: sums of `ledger_usage`, accounting rules 2, 5 and 8. by_basis:
+    the cost by its basis, rule 6; None where no price is known.
     """
 
     schema: int | None
@@ -32,18 +32,28 @@ class Contents:
     calls: int
     tokens: int
     cost_usd: float
+    by_basis: Mapping[str, float | None]
 
     @property
     def sentence(self) -> str:
         """The numbers for a person."""
+        known = (f"{basis} {figures.money(cost)}" for basis, cost in self.by_basis.items() if cost is not None)
+        bases = ", ".join((*known, *(["some calls without a price"] if None in self.by_basis.values() else [])))
         return (
-            f"{self.sessions:,} sessions, {self.messages:,} messages, {self.calls:,} calls, "
-            f"{self.tokens:,} tokens processed, {self.cost_usd:,.2f} USD"
+            f"{figures.plural(self.sessions, 'session')}, {figures.plural(self.messages, 'message')}, "
+            f"{figures.plural(self.calls, 'call')}, {self.tokens:,} tokens processed, "
+            f"{figures.money(self.cost_usd)}{f' ({bases})' if bases else ''}"
         )
 
 
 def read(connection: Connection) -> Contents:
-    """The contents of a store as this connection sees it; TEMP views are made on it.
+    """The contents of a store as this connection sees it, which is prepared for it. Raises as `prepare`."""
+    prepare(connection)
+    return sums(connection)
+
+
+def prepare(connection: Connection) -> None:
+    """Makes the views of the semantic layer on a connection; ends a transaction that was open.
 
     Raises StoreAccessError if it is a database of another program, sqlite3.DatabaseError if it cannot be read.
     """
@@ -52,15 +62,28 @@ def read(connection: Connection) -> Contents:
     shape = ledger.install(connection)
     if not shape.is_store:
         raise _foreign(connection)
+
+
+def sums(connection: Connection) -> Contents:
+    """The contents of a store on a connection that has the semantic layer. Raises sqlite3.DatabaseError."""
     sessions, messages, last = connection.execute(
         "SELECT (SELECT count(*) FROM main.sessions), (SELECT count(*) FROM main.messages),"
         " (SELECT coalesce(max(id), 0) FROM main.messages)"
     ).fetchone()
-    calls, tokens, cost = connection.execute(
-        "SELECT coalesce(sum(api_call_count), 0), coalesce(sum(processed_tokens), 0), coalesce(sum(cost_usd), 0.0)"
-        " FROM ledger_usage"
-    ).fetchone()
-    return Contents(shape.version, sessions, messages, last, calls, tokens, cost)
+    usage = connection.execute(
+        "SELECT basis, coalesce(sum(api_call_count), 0), coalesce(sum(processed_tokens), 0), sum(cost_usd)"
+        " FROM ledger_usage GROUP BY basis ORDER BY basis"
+    ).fetchall()
+    return Contents(
+        Shape.read(connection).version,
+        sessions,
+        messages,
+        last,
+        sum(row[1] for row in usage),
+        sum(row[2] for row in usage),
+        sum(row[3] or 0.0 for row in usage),
+        {row[0]: row[3] for row in usage},
+    )
 
 
 def read_file(path: Path) -> Contents:
@@ -89,22 +112,38 @@ def soundness(path: Path, *, full: bool = False) -> Soundness:
 
     full: also whether each index agrees with its table (`integrity_check`), which takes several times as long.
     """
+    pragma = "integrity_check" if full else "quick_check"
     try:
         with closing(connect(path)) as connection:
             cjk.load(connection)
-            pragma = "integrity_check" if full else "quick_check"
-            said = [str(row[0]) for row in connection.execute(f"PRAGMA main.{pragma}(100)")]
+            said = _said(connection, f"PRAGMA main.{pragma}(100)")
+            if any(map(_is_of_index, said)):
+                # That may have ended the check before it came to the tables.
+                for (table,) in connection.execute(
+                    "SELECT name FROM main.sqlite_master WHERE type = 'table' AND rootpage > 0"
+                ).fetchall():
+                    said += _said(connection, f"PRAGMA main.{pragma}({_quoted(table)})")
     except sqlite3.DatabaseError as error:
         said = [str(error)]
-    lines = [line for text in said if text != "ok" for line in text.splitlines()]
-    of_indexes = tuple(line for line in lines if line.startswith(_OF_INDEXES))
-    return Soundness(tuple(line for line in lines if line not in of_indexes), of_indexes)
+    of_indexes = tuple(filter(_is_of_index, said))
+    return Soundness(tuple(line for line in said if line not in of_indexes), of_indexes)
 
 
-def is_store(path: Path) -> bool:
-    """Whether a file that nobody writes has sessions and messages. Raises StoreAccessError, sqlite3.DatabaseError."""
-    with closing(connect(path)) as connection:
-        return Shape.read(connection).is_store
+def _said(connection: Connection, pragma: str) -> list[str]:
+    """What a check complains of."""
+    try:
+        return [line for row in connection.execute(pragma) for line in str(row[0]).splitlines() if line != "ok"]
+    except sqlite3.DatabaseError as error:
+        return [str(error)]
+
+
+def _is_of_index(line: str) -> bool:
+    """Whether SQLite speaks of a full-text index, which can be made anew from the messages."""
+    return "fts5" in line.lower()
+
+
+def _quoted(name: str) -> str:
+    return "'" + name.replace("'", "''") + "'"
 
 
 def _foreign(connection: Connection) -> StoreAccessError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
@@ -25,6 +26,8 @@ NOT_CONFIRMED = 3
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Say it as JSON.")
 
+_TURNING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+"""Characters that turn the direction of what follows."""
 _CELL = 60
 """Longer texts are cut in a table for people; JSON and CSV have them whole."""
 
@@ -39,8 +42,18 @@ def told() -> Iterator[None]:
 
 
 def echo_json(value: Any) -> None:
-    """Writes a value as JSON to standard output; dataclasses become objects, paths text."""
-    click.echo(json.dumps(asdict(value) if _is_record(value) else value, default=_for_json, indent=1))
+    """Writes a value as JSON to standard output; dataclasses become objects, paths text, infinities null."""
+    click.echo(json.dumps(_finite(value), default=_for_json, indent=1))
+
+
+def _finite(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        value = asdict(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: _finite(each) for name, each in value.items()}
+    return [_finite(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
 @contextmanager
@@ -58,9 +71,12 @@ def progress(label: str) -> Iterator[Callable[[int, int], None]]:
         yield move
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Rows under their columns, numbers to the right; text from a store cannot steer the terminal."""
-    cells = [[_cell(value) for value in row] for row in rows]
+def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, most: int = _CELL) -> str:
+    """Rows under their columns, numbers to the right; text from a store cannot steer the terminal.
+
+    most: characters of a cell, of which the rest is cut.
+    """
+    cells = [[_cell(value, most) for value in row] for row in rows]
     numeric = [all(_is_number(row[at]) for row in rows) and bool(rows) for at in range(len(columns))]
     widths = [max(_width(text) for text in (name, *(row[at] for row in cells))) for at, name in enumerate(columns)]
     lines = [list(columns), ["-" * width for width in widths], *cells]
@@ -73,14 +89,17 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def plain(text: str) -> str:
-    """Text in which nothing steers a terminal or turns the direction of writing: such characters become `�`."""
-    return "".join(
-        " " if char in "\t\n\r" else "\ufffd" if unicodedata.category(char) in ("Cc", "Cf", "Cs") else char
-        for char in text
-    )
+    """Text on one line in which nothing steers a terminal or turns the direction of writing: that becomes `�`."""
+    return "".join(_plain_character(char) for char in text)
 
 
-def _cell(value: object) -> str:
+def _plain_character(char: str) -> str:
+    if char in "\t\n\r":
+        return " "
+    return "\ufffd" if unicodedata.category(char) in ("Cc", "Cs") or char in _TURNING else char
+
+
+def _cell(value: object, most: int) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -90,7 +109,7 @@ def _cell(value: object) -> str:
     if isinstance(value, float):
         return f"{value:,.4f}".rstrip("0").rstrip(".") if abs(value) < 1e15 else repr(value)
     text = plain(value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value))
-    return text if len(text) <= _CELL else text[: _CELL - 1] + "…"
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def _is_number(value: object) -> bool:
@@ -109,11 +128,5 @@ def _width(text: str) -> int:
     )
 
 
-def _is_record(value: object) -> bool:
-    return is_dataclass(value) and not isinstance(value, type)
-
-
-def _for_json(value: object) -> object:
-    if _is_record(value):
-        return asdict(value)  # type: ignore[call-overload]
+def _for_json(value: object) -> str:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
