@@ -10,7 +10,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -203,29 +203,24 @@ def _rebuild_text(path: Path, connection: Connection, name: str) -> Callable[[],
         if not cjk.usable(connection):
             raise StateLedgerError(f"The index {name} needs a tokenizer that is not here; it was left as it is.")
         return lambda: cjk.fill(connection)
-    layout = text_layout.read(connection)
-    if name in known and layout in (Layout.BROKEN, Layout.FOREIGN):
-        # An index that lost a table, or whose triggers contradict it: both are made anew, in our layout.
+    if text_layout.read(connection) is Layout.BROKEN:
+        if connection.execute("SELECT 1 FROM main.sqlite_master WHERE name = 'state_meta'").fetchone() is None:
+            raise StateLedgerError(f"{path} is of a schema that has no mended indexes: state-ledger migrate {path}")
+        # An index that lost a table, or whose triggers contradict it: both indexes are made anew, in our layout.
         return lambda: text_layout.rewrite(connection)
+    # Indexes that were left half built share one mark, and so become whole together.
+    family = [index.name for index in full_text.INDEXES]
+    half_built = name in family and text_layout.gate(connection, full_text.WORDS) is not None
+    names = [each for each in storage.text_indexes(connection) if each in family] if half_built else [name]
 
     def rebuild() -> None:
-        connection.execute(f"INSERT INTO main.{_quoted(name)}({_quoted(name)}) VALUES ('rebuild')")
-        if layout is Layout.CURRENT and all(_complete(connection, each, name) for each in known):
-            text_layout.finish(connection)
+        for each in names:
+            connection.execute(f"INSERT INTO main.{_quoted(each)}({_quoted(each)}) VALUES ('rebuild')")
+        if half_built:
+            gate = full_text.WORDS.gate
+            text_layout.clear_marks(connection, f"{gate}_high_water", f"{gate}_progress")
 
     return rebuild
-
-
-def _complete(connection: Connection, name: str, rebuilt: str) -> bool:
-    """Whether an index has all messages, so that the marks of a half-built family may go."""
-    if name == rebuilt:
-        return True
-    waiting = text_layout.gate(connection, full_text.WORDS)
-    if waiting is None:
-        return True
-    with suppress(sqlite3.DatabaseError):
-        connection.execute(f"INSERT INTO main.{_quoted(name)}({_quoted(name)}) VALUES ('rebuild')")
-    return True
 
 
 def _merge_late(connection: Connection, name: str) -> None:
