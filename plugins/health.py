@@ -2,7 +2,7 @@
 
 | address | is |
 |---|---|
-| `/-/ledger/health.json` | the findings of the quick checks; 503 where a store has an error (`?fail=warning`: or a warning) |
+| `/-/ledger/health.json` | the findings of the quick checks; 503 where a store has an error, or as `?fail=` says |
 | `/-/ledger/metrics` | figures as text for Prometheus; 404 unless the setting `metrics` is on |
 
 Both tell of the stores that the visitor may see. An answer is kept for some seconds, so that asking often
@@ -83,9 +83,7 @@ async def metrics_text(request: Any, datasette: Datasette) -> Response:
     if not registry(datasette).settings.metrics:
         raise NotFound("Metrics are off; the setting metrics turns them on")
     samples = {name: (await _look(datasette, name, with_figures=True)).samples for name in names}
-    return Response(
-        metrics.render(samples), content_type=metrics.CONTENT_TYPE, headers={"Cache-Control": "no-store"}
-    )
+    return Response(metrics.render(samples), content_type=metrics.CONTENT_TYPE, headers={"Cache-Control": "no-store"})
 
 
 async def _visible(datasette: Datasette, request: Any) -> list[str]:

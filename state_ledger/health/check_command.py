@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("--full", is_flag=True, help="Also compare every index with its table, entry by entry; takes long.")
-@click.option("--watch", type=click.FloatRange(0.1), metavar="SECONDS", help="Look again and again, and say what changes.")
+@click.option(
+    "--watch", type=click.FloatRange(0.1), metavar="SECONDS", help="Look again and again, and say what changes."
+)
 @output.json_option
 @output.told()
 def check(path: Path, full: bool, watch: float | None, as_json: bool) -> None:

@@ -32,7 +32,9 @@ Tell = Callable[[str], None]
 _REPEATS = 3
 
 
-def check(path: str | Path, *, full: bool = False, settings: Settings | None = None, tell: Tell | None = None) -> Report:
+def check(
+    path: str | Path, *, full: bool = False, settings: Settings | None = None, tell: Tell | None = None
+) -> Report:
     """Looks at a store without changing it, leaving anything beside it, or keeping a writer waiting.
 
     full: integrity entry by entry, in a private copy where the file keeps no write-ahead log, since a long
@@ -56,7 +58,10 @@ def check(path: str | Path, *, full: bool = False, settings: Settings | None = N
     except StoreAccessError as error:
         found, how = [_no_access(path, error)], "not"
     except sqlite3.DatabaseError as error:
-        found, how = [Finding("file", "error", f"SQLite cannot read {path.name} ({error}).", command(path, "repair", "NEW"))], "not"
+        found, how = (
+            [Finding("file", "error", f"SQLite cannot read {path.name} ({error}).", command(path, "repair", "NEW"))],
+            "not",
+        )
     return Report(path, how, full, sorted_by_severity(_agreeing(found)))
 
 
@@ -146,7 +151,9 @@ def _file(patient: Patient) -> Iterator[Finding]:
             {"type": mount.type},
         )  # fmt: skip
     else:
-        yield Finding("file-system", "ok", f"The store lies on a local {mount.type} file system.", figures={"type": mount.type})
+        yield Finding(
+            "file-system", "ok", f"The store lies on a local {mount.type} file system.", figures={"type": mount.type}
+        )
     cut = integrity.missing_bytes(patient.path)
     if cut is not None:
         yield Finding(
@@ -159,7 +166,9 @@ def _file(patient: Patient) -> Iterator[Finding]:
 def _schema(patient: Patient) -> Iterator[Finding]:
     shape = patient.shape
     if shape is None:
-        yield Finding("schema", "error", "The schema of the file cannot be read: it is damaged.", patient.command("repair", "NEW"))
+        yield Finding(
+            "schema", "error", "The schema of the file cannot be read: it is damaged.", patient.command("repair", "NEW")
+        )
         return
     if not shape.is_store:
         yield Finding(
@@ -186,7 +195,7 @@ def _schema(patient: Patient) -> Iterator[Finding]:
         yield Finding("schema", "ok", f"The store has {said}, with all its columns.", figures=figures)
     for table in shape.leftover_usage_tables:
         yield Finding(
-            f"left-over:{table}", "note", f"The table {table} was left over from a rebuild; its rows are still counted.",
+            f"left-over:{table}", "note", f"The table {table} is left over from a rebuild; its rows are counted.",
             patient.command("migrate"),
         )  # fmt: skip
 
@@ -194,7 +203,8 @@ def _schema(patient: Patient) -> Iterator[Finding]:
 def _listed(missing: list[str]) -> str:
     if not missing:
         return "No column that is read is missing."
-    return f"{len(missing)} columns are missing and read as no data: {', '.join(missing[:8])}{', …' if missing[8:] else ''}."
+    more = ", …" if missing[8:] else ""
+    return f"{len(missing)} columns are missing and read as no data: {', '.join(missing[:8])}{more}."
 
 
 def _log(patient: Patient) -> Iterator[Finding]:
@@ -236,7 +246,7 @@ def _free_pages(patient: Patient) -> Iterator[Finding]:
     if free >= FREE_BYTES and free >= FREE_SHARE * whole:
         yield Finding(
             "free-pages", "note",
-            f"{found.free:,} of {found.total:,} pages are free ({free:,} bytes): deleting gives nothing back to the disk.",
+            f"{found.free:,} of {found.total:,} pages are free ({free:,} bytes); the disk gets them back by a vacuum.",
             patient.command("vacuum"), figures,
         )  # fmt: skip
     else:
@@ -263,7 +273,9 @@ def _integrity(patient: Patient, full: bool, tell: Tell) -> Iterator[Finding]:
             )  # fmt: skip
     if found.unchecked:
         listed = ", ".join(f"{table} ({why})" for table, why in found.unchecked.items())
-        yield Finding("integrity:unchecked", "note", f"Not checked for damage: {listed}.", patient.command("check", "--full"))
+        yield Finding(
+            "integrity:unchecked", "note", f"Not checked for damage: {listed}.", patient.command("check", "--full")
+        )
     if not found.damages:
         depth = "entry by entry" if full else "in their structure, free pages apart"
         yield Finding("integrity", "ok", f"The pages of tables and indexes are sound ({depth}).")
@@ -278,7 +290,9 @@ def _growth(patient: Patient) -> Iterator[Finding]:
         **{f"reaches {name}": moment for name, moment in found.reached.items()},
     }
     if not found.bytes_per_week:
-        yield Finding("growth", "ok", "No message was stored in the last four weeks: the store does not grow.", figures=figures)
+        yield Finding(
+            "growth", "ok", "No message was stored in the last four weeks: the store does not grow.", figures=figures
+        )
         return
     forecasts = [
         f"{name} {_day(moment)}" for name, moment in found.reached.items() if moment is not None

@@ -166,4 +166,3 @@ def _text_complaints(connection: Connection, unchecked: dict[str, str], full: bo
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
-

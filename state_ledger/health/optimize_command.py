@@ -15,7 +15,11 @@ from state_ledger.cli.consent import Consent
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("--fast-appends", is_flag=True, help="Make full-text indexes merge late from now on (16 and 64 pieces).")
 @click.option(
-    "--rebuild-index", "names", multiple=True, metavar="NAME", help="Make this index anew from its table; may be repeated."
+    "--rebuild-index",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="Make this index anew from its table; may be repeated.",
 )
 @consent.options
 @output.json_option
@@ -68,6 +72,8 @@ def _say(done: Any) -> None:
     if done.tuned:
         click.echo(f"Set to merge late: {', '.join(done.tuned)}.")
     if done.log_emptied is False:
-        click.echo(f"The log could not be emptied ({done.log_bytes:,} bytes): somebody reads or writes; try again later.")
+        click.echo(
+            f"The log could not be emptied ({done.log_bytes:,} bytes): somebody reads or writes; try again later."
+        )
     elif done.log_emptied:
         click.echo("The log is empty.")

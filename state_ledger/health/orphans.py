@@ -38,7 +38,10 @@ def settle(connection: Connection, way: str) -> dict[str, int]:
     if way == DETACH:
         done["sessions made anew"] = sum(
             _remake(connection, live, table, times)
-            for table, times in (("messages", ("timestamp", "timestamp")), ("session_model_usage", ("first_seen", "last_seen")))
+            for table, times in (
+                ("messages", ("timestamp", "timestamp")),
+                ("session_model_usage", ("first_seen", "last_seen")),
+            )
             if live[table]
         )
     for table, column in _REFERRING:

@@ -68,7 +68,7 @@ def titles(patient: Patient) -> Iterator[Finding]:
     if patient.shape is None or not patient.shape.has("sessions", "title"):
         return
     number = patient.connection.execute(
-        "SELECT count(*) FROM (SELECT title FROM main.sessions WHERE title IS NOT NULL GROUP BY title HAVING count(*) > 1)"
+        "SELECT count(*) FROM (SELECT 1 FROM main.sessions WHERE title IS NOT NULL GROUP BY title HAVING count(*) > 1)"
     ).fetchone()[0]
     if number:
         yield Finding(
@@ -83,7 +83,8 @@ def indexes(patient: Patient) -> Iterator[Finding]:
     if patient.shape is None or (patient.shape.version or 0) > schema.SCHEMA_VERSION:
         return
     live = {
-        row[0] for row in patient.connection.execute("SELECT name FROM main.sqlite_master WHERE type = 'index'").fetchall()
+        row[0]
+        for row in patient.connection.execute("SELECT name FROM main.sqlite_master WHERE type = 'index'").fetchall()
     }
     missing = [i.name for i in schema.INDEXES if i.name not in live and patient.shape.has(i.table)]
     if missing:
@@ -101,7 +102,7 @@ def discrepancies(patient: Patient) -> Iterator[Finding]:
     kinds = patient.connection.execute(
         "SELECT kind, count(*) FROM ledger_discrepancies GROUP BY kind ORDER BY count(*) DESC, kind"
     ).fetchall()
-    remedy = patient.command("export", "--question", "ledger_problems")
+    remedy = patient.command("query ledger_problems")
     if aside:
         yield Finding(
             "set-aside", "note", f"{_rows(aside)} cannot be true and are in no sum; they claim {claimed:,.2f} USD.",

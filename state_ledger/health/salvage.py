@@ -87,7 +87,9 @@ def repair(path: Path, target: Path, *, orphaned: str = orphans.KEEP, tell: Tell
         with admit(path) as admitted:
             if admitted.shape is None:
                 raise StoreAccessError(
-                    path, f"The schema of {path} cannot be read: nothing in it can be found.", "Restore it from a backup."
+                    path,
+                    f"The schema of {path} cannot be read: nothing in it can be found.",
+                    "Restore it from a backup.",
                 )
             source = Path(store_path(admitted.connection))
             salvage = _into(part, admitted.connection, source, admitted.how == AT_REST, target, orphaned, tell)
@@ -155,7 +157,9 @@ def _into(
         connection.execute(f"PRAGMA main.user_version = {connection.execute('PRAGMA old.user_version').fetchone()[0]}")
         connection.execute("COMMIT")
         connection.execute("DETACH old")
-        problems = [f"{damage.kind} {damage.name}: {damage.says}" for damage in integrity.examine(connection, full=True).damages]
+        problems = [
+            f"{damage.kind} {damage.name}: {damage.says}" for damage in integrity.examine(connection, full=True).damages
+        ]
         if access.is_wal(access.header_of(source)):
             connection.execute("PRAGMA main.journal_mode = WAL").fetchall()
         tell(len(found.tables) + 1, len(found.tables) + 1)
@@ -227,7 +231,7 @@ class _Table:
             return first, max(last or 0, (first or 0) + BLIND_ROWS), False
         return low, high, True
 
-    def _one(self, function: str) -> int | None | str:
+    def _one(self, function: str) -> int | str | None:
         try:
             found: int | None = self.reader.execute(
                 f"SELECT {function}(rowid) FROM main.{_quoted(self.name)} NOT INDEXED"
@@ -244,7 +248,8 @@ class _Table:
         """First and last row id and their number, as an index has them; None if it cannot be read."""
         try:
             first, last, number = self.reader.execute(
-                f"SELECT min(+rowid), max(+rowid), count(+rowid) FROM main.{_quoted(self.name)} INDEXED BY {_quoted(index)}"
+                "SELECT min(+rowid), max(+rowid), count(+rowid)"
+                f" FROM main.{_quoted(self.name)} INDEXED BY {_quoted(index)}"
             ).fetchone()
         except sqlite3.DatabaseError:
             return None
@@ -285,7 +290,8 @@ class _Table:
         lengths = " + ".join(f"coalesce(length(CAST({_quoted(column)} AS TEXT)), 0)" for column in columns)
         try:
             self.reader.execute(
-                f"SELECT total({lengths}) FROM main.{_quoted(self.name)} NOT INDEXED WHERE rowid BETWEEN ? AND ?", (low, high)
+                f"SELECT total({lengths}) FROM main.{_quoted(self.name)} NOT INDEXED WHERE rowid BETWEEN ? AND ?",
+                (low, high),
             ).fetchall()
         except sqlite3.DatabaseError:
             return False

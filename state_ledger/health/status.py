@@ -93,7 +93,9 @@ def _of(patient: Patient, profile: str, size: int, log: int) -> Status:
             ).fetchone()
             month, recent = _sums(patient)
         except (sqlite3.DatabaseError, StateLedgerError) as error:
-            findings.append(Finding("figures", "warning", f"The figures could not be told: {error}", patient.command("check")))
+            findings.append(
+                Finding("figures", "warning", f"The figures could not be told: {error}", patient.command("check"))
+            )
     found = storage.pages(patient.connection) if shape is not None else None
     return Status(
         patient.path, profile, None if shape is None else shape.version, sessions, messages, month, recent,

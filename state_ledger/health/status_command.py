@@ -57,7 +57,7 @@ def _screen(status: Status) -> str:
             lines.append(f"  {label + ':':<14}{_cost(sums)}")
     told = [finding for finding in status.findings if finding.severity != "ok"]
     lines += [f"  {finding.severity}: {output.plain(finding.sentence)}" for finding in told]
-    return "\n".join(lines if told else [*lines, "  well"])
+    return "\n".join(lines if told else [*lines, "  well at first sight; state-ledger check looks closer"])
 
 
 def _cost(sums: Sums) -> str:
@@ -65,7 +65,8 @@ def _cost(sums: Sums) -> str:
 
     none = "none"
     return (
-        f"actual {figures.money(sums.actual_usd, unknown=none)}, estimated {figures.money(sums.estimated_usd, unknown=none)},"
+        f"actual {figures.money(sums.actual_usd, unknown=none)},"
+        f" estimated {figures.money(sums.estimated_usd, unknown=none)},"
         f" included {figures.count(sums.included_calls or 0)} calls, unknown {sums.unknown_calls_text} calls,"
         f" cache reads {figures.ratio(sums.cache_read_ratio)}"
     )

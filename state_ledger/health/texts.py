@@ -80,10 +80,15 @@ def _usable(patient: Patient, name: str) -> Finding:
             patient.command("optimize", "--rebuild-index", name),
         )  # fmt: skip
     if reason is None:
-        return Finding(kind, "ok", f"The search index {name} (tokenizer {tokenizer}) answers.", figures={"tokenizer": tokenizer})
+        return Finding(
+            kind, "ok", f"The search index {name} (tokenizer {tokenizer}) answers.", figures={"tokenizer": tokenizer}
+        )
     if reason == "stale":
         return Finding(
-            kind, "note", f"The search index {name} is marked as stale; searches go round it.", patient.command("migrate")
+            kind,
+            "note",
+            f"The search index {name} is marked as stale; searches go round it.",
+            patient.command("migrate"),
         )
     if "no such tokenizer" in reason:
         return Finding(

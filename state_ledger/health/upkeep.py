@@ -184,7 +184,9 @@ def rebuild_index(path: Path, name: str) -> None:
     with writable(path) as connection:
         if name in storage.text_indexes(connection):
             work = _rebuild_text(path, connection, name)
-        elif connection.execute("SELECT 1 FROM main.sqlite_master WHERE type = 'index' AND name = ?", (name,)).fetchone():
+        elif connection.execute(
+            "SELECT 1 FROM main.sqlite_master WHERE type = 'index' AND name = ?", (name,)
+        ).fetchone():
             work = lambda: connection.execute(f"REINDEX main.{_quoted(name)}").fetchall()  # noqa: E731
         else:
             raise StateLedgerError(f"{path} has no index named {name}; `state-ledger sizes` lists them.")
@@ -198,7 +200,6 @@ def rebuild_index(path: Path, name: str) -> None:
 
 
 def _rebuild_text(path: Path, connection: Connection, name: str) -> Callable[[], object]:
-    known = {index.name: index for index in full_text.INDEXES}
     if name == full_text.CJK.name:
         if not cjk.usable(connection):
             raise StateLedgerError(f"The index {name} needs a tokenizer that is not here; it was left as it is.")
@@ -225,9 +226,7 @@ def _rebuild_text(path: Path, connection: Connection, name: str) -> Callable[[],
 
 def _merge_late(connection: Connection, name: str) -> None:
     for setting, value in (("automerge", full_text.AUTOMERGE), ("crisismerge", full_text.CRISISMERGE)):
-        connection.execute(
-            f"INSERT INTO main.{_quoted(name)}({_quoted(name)}, rank) VALUES (?, ?)", (setting, value)
-        )
+        connection.execute(f"INSERT INTO main.{_quoted(name)}({_quoted(name)}, rank) VALUES (?, ?)", (setting, value))
 
 
 def _merge(path: Path, connection: Connection, name: str, pages: int) -> bool:
