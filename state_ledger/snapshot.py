@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from state_ledger import copying
+from state_ledger import copying, processes
 from state_ledger.errors import StoreAccessError
 from state_ledger.stores import cache_folder
 
@@ -84,14 +84,8 @@ def _our_name() -> str:
 
 def _remove_abandoned(parent: Path) -> None:
     """Removes what killed processes left: the folders begin with the number of their process."""
-    if sys.platform == "win32":  # where asking after a process would end it
-        return
     for place in parent.iterdir():
         number, dash, _ = place.name.partition("-")
-        if dash and number.isdigit() and place.is_dir() and not place.is_symlink():
-            try:
-                os.kill(int(number), 0)
-            except ProcessLookupError:
-                shutil.rmtree(place, ignore_errors=True)
-            except (PermissionError, OverflowError):
-                continue
+        ours = dash and number.isdigit() and place.is_dir() and not place.is_symlink()
+        if ours and processes.surely_ended(int(number)):
+            shutil.rmtree(place, ignore_errors=True)

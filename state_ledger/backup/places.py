@@ -8,32 +8,19 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from state_ledger import copying, stores
+from state_ledger import copying, processes, stores
 from state_ledger.errors import BackupError
 
 SPARE_BYTES = 16 << 20
 """What has to stay free beside a backup: a full disk harms whoever writes there."""
 
 
-def data_folder(environ: Mapping[str, str] | None = None) -> Path:
-    """The folder for what cannot be made again, by the habit of the system; it may not exist yet."""
-    environ = os.environ if environ is None else environ
-    if sys.platform == "win32":
-        base = environ.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        base = environ.get("XDG_DATA_HOME") or str(Path.home() / "Library" / "Application Support")
-    else:
-        base = environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
-    return Path(base).expanduser() / "state-ledger"
-
-
 def default_folder() -> Path:
     """Where backups go unless another folder is named: never beside the store, nor in a cache that gets emptied."""
-    return data_folder() / "backups"
+    return stores.data_folder() / "backups"
 
 
 def stem_of(store: str | Path) -> str:
@@ -78,7 +65,7 @@ def unfinished(store: str | Path, folder: Path) -> Path:
     stem = stem_of(store)
     for left in folder.glob(f".{stem}.*.part"):
         number = left.name.split(".")[-2]
-        if number.isdigit() and not _runs(int(number)):
+        if number.isdigit() and processes.surely_ended(int(number)):
             copying.remove(left)
     return folder / f".{stem}.{os.getpid()}.part"
 
@@ -128,15 +115,3 @@ def _sync(path: Path) -> None:
             os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _runs(process: int) -> bool:
-    if sys.platform == "win32":  # where asking after a process would end it
-        return True
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        return True
-    return True

@@ -113,8 +113,8 @@ def _described(question: Question) -> dict[str, object]:
         "group": question.group,
         "title": question.title,
         "description": question.description,
-        "parameters": [vars(parameter) for parameter in question.parameters],
-        "columns": {name: vars(meaning) for name, meaning in question.columns.items()},
+        "parameters": question.parameters,
+        "columns": {name: meaning._asdict() for name, meaning in question.columns.items()},
     }
 
 
