@@ -93,7 +93,8 @@ class Pages:
 def pages(connection: Connection) -> Pages:
     """Reads the header only. Raises sqlite3.DatabaseError if it is damaged."""
     size, total, free = (
-        int(connection.execute(f"PRAGMA main.{name}").fetchone()[0]) for name in ("page_size", "page_count", "freelist_count")
+        int(connection.execute(f"PRAGMA main.{name}").fetchone()[0])
+        for name in ("page_size", "page_count", "freelist_count")
     )
     return Pages(size, total, free)
 

@@ -10,7 +10,7 @@ from state_ledger.sqlite import Connection
 
 
 def write(connection: Connection, planned: list[Session], end: float) -> None:
-    """Writes `state_meta`, `gateway_routing`, `async_delegations` and a lock that was left behind for the planned sessions."""
+    """Writes `state_meta`, `gateway_routing`, `async_delegations` and a lock that was left behind."""
     connection.executemany(
         "INSERT INTO state_meta(key, value) VALUES (?, ?)",
         [

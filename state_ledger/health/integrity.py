@@ -27,11 +27,14 @@ _OF_ROWS = re.compile(r"out of order|NULL value|CHECK constraint|non-integer|TEX
 @dataclass(frozen=True)
 class Damage:
     """kind: `rows` of the table `name` cannot be read, the `index` or `full-text index` of that name is
-    damaged, or the `schema` is. says: SQLite's first words on it."""
+    damaged, or the `schema` is. says: SQLite's first words on it. in_pages: whether pages of it cannot be
+    read; otherwise only its entries are wrong, and it can be made anew in place.
+    """
 
     kind: str
     name: str
     says: str
+    in_pages: bool = True
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,8 @@ def examine(
         elif says:
             damages += _told_apart(connection, table, trees, says)
     damages += _text_complaints(connection, unchecked, full)
-    return Examination(tuple(dict.fromkeys(damages)), unchecked)
+    # Of a full-text index its own tables were looked at first, and they say more.
+    return Examination(tuple({(each.kind, each.name): each for each in reversed(damages)}.values())[::-1], unchecked)
 
 
 def missing_bytes(path: str | Path) -> tuple[int, int] | None:
@@ -115,15 +119,15 @@ def _told_apart(
     if any(_OF_ROWS.search(line) for line in says):
         return [Damage(ROWS, table.name, says[0])]
     indexes = [tree for tree in trees if tree.kind == INDEX and tree.owner == table.name]
-    named = [
-        tree
-        for tree in indexes
-        if any(re.search(rf"\bindex {re.escape(tree.name)}$", line) or f"Tree {tree.root} " in line for line in says)
-        or _walk(connection, table.name, tree.name) is not None
-    ]
-    if not named:
-        return [Damage(ROWS, table.name, says[0])]
-    return [Damage(INDEX, tree.name, says[0]) for tree in named]
+    found = []
+    for tree in indexes:
+        in_pages = [line for line in says if f"Tree {tree.root} " in line]
+        if not in_pages and (walked := _walk(connection, table.name, tree.name)) is not None:
+            in_pages = [walked]
+        named = in_pages or [line for line in says if re.search(rf"\bindex {re.escape(tree.name)}$", line)]
+        if named:
+            found.append(Damage(INDEX, tree.name, named[0], bool(in_pages)))
+    return found or [Damage(ROWS, table.name, says[0])]
 
 
 def _reading_to_the_end(connection: Connection, table: str) -> str | None:
@@ -141,7 +145,8 @@ def _reading_to_the_end(connection: Connection, table: str) -> str | None:
 def _walk(connection: Connection, table: str, index: str) -> str | None:
     """SQLite's words if an index cannot be walked through, None if it can or has no walk of its own."""
     try:
-        connection.execute(f"SELECT count(*) FROM main.{_quoted(table)} INDEXED BY {_quoted(index)}").fetchall()
+        # Not a plain count: for that SQLite takes whichever index is smallest, whatever it is told.
+        connection.execute(f"SELECT total(rowid) FROM main.{_quoted(table)} INDEXED BY {_quoted(index)}").fetchall()
     except sqlite3.OperationalError:
         return None  # a partial index answers only queries with its condition
     except sqlite3.DatabaseError as error:
@@ -156,9 +161,8 @@ def _text_complaints(connection: Connection, unchecked: dict[str, str], full: bo
         if says is None:
             unchecked[name] = "the check would have taken too long"
         elif says and not says[0].startswith((*_BUSY, "no such")) and not says[0].startswith("unable to validate"):
-            yield Damage(TEXT_INDEX, name, says[0])
+            yield Damage(TEXT_INDEX, name, says[0], in_pages=False)
 
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
-

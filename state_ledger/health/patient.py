@@ -31,8 +31,13 @@ class Patient:
     settings: Settings
 
     def command(self, verb: str, *rest: str) -> str:
-        """A command of ours on this store, as a shell takes it."""
-        return " ".join(["state-ledger", verb, shlex.quote(str(self.path)), *rest])
+        """A command of ours on this store."""
+        return command(self.path, verb, *rest)
+
+
+def command(path: Path, verb: str, *rest: str) -> str:
+    """A command of ours on a store, as a shell takes it."""
+    return " ".join(["state-ledger", verb, shlex.quote(str(path)), *rest])
 
 
 @contextmanager

@@ -50,8 +50,8 @@ def _orphans(shape: Shape) -> str:
 def _locks(shape: Shape) -> str:
     """One lock on a session or a conversation, as its holder wrote it down."""
     arms = [
-        f"SELECT '{kind}' AS kind, l.{name} AS session_id, l.holder AS holder, {seconds('l.acquired_at')} AS acquired_at,"
-        f" {seconds('l.expires_at')} AS expires_at,"
+        f"SELECT '{kind}' AS kind, l.{name} AS session_id, l.holder AS holder,"
+        f" {seconds('l.acquired_at')} AS acquired_at, {seconds('l.expires_at')} AS expires_at,"
         f" CASE WHEN l.expires_at > {_NOW} THEN 'held' ELSE 'run out' END AS lock_state FROM main.{table} AS l"
         for kind, table, name in (
             ("compression", "compression_locks", "session_id"),
