@@ -8,6 +8,8 @@ installed, else Python's own.
 from __future__ import annotations
 
 import sqlite3 as _stdlib
+import weakref
+from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +22,9 @@ else:
     except ImportError:
         sqlite3 = _stdlib
 
-__all__ = ["BUSY_TIMEOUT_S", "Connection", "Row", "read_only_uri", "sqlite3", "store_path", "version_info"]
+__all__ = [
+    "BUSY_TIMEOUT_S", "Connection", "Row", "read_only_uri", "reference", "sqlite3", "store_path", "version_info",
+]  # fmt: skip
 
 Connection = sqlite3.Connection
 Row = sqlite3.Row
@@ -44,3 +48,18 @@ def store_path(connection: Connection) -> str:
     except sqlite3.DatabaseError:
         return ""
     return next((str(row[2] or "") for row in rows if row[1] == "main"), "")
+
+
+def reference(connection: Connection) -> Callable[[], Connection]:
+    """The connection, without keeping it alive where that can be avoided."""
+    try:
+        reference = weakref.ref(connection)
+    except TypeError:
+        return lambda: connection
+
+    def itself() -> Connection:
+        found = reference()
+        assert found is not None  # a function runs on its connection
+        return found
+
+    return itself

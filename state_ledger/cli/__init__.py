@@ -10,11 +10,22 @@ from state_ledger.backup.restore_command import restore
 from state_ledger.cli.demo_store import demo
 from state_ledger.cli.serving import serve
 from state_ledger.companion.command import index
+from state_ledger.health.check_command import check
+from state_ledger.health.optimize_command import optimize
+from state_ledger.health.repair_command import repair
+from state_ledger.health.sizes_command import sizes
+from state_ledger.health.status_command import status
+from state_ledger.health.vacuum_command import vacuum
 from state_ledger.migrate.command import migrate
 from state_ledger.portability.export_command import export
 from state_ledger.portability.import_command import import_
 from state_ledger.profiles.command import profiles
 from state_ledger.questions.command import query
+from state_ledger.retention.archive_command import archive
+from state_ledger.retention.delete_command import delete
+from state_ledger.retention.plan_command import plan
+from state_ledger.retention.prune_command import prune
+from state_ledger.retention.sweep_command import sweep
 from state_ledger.search.command import search
 
 
@@ -24,5 +35,10 @@ def main() -> None:
     """The books of a Hermes Agent state.db: what it cost and why."""
 
 
-for _verb in (serve, demo, migrate, index, export, import_, backup, restore, search, query, profiles):
+for _verb in (
+    serve, demo, migrate, index, export, import_, backup, restore, search, query, profiles,
+    plan, prune, sweep, archive, delete,
+):  # fmt: skip
+    main.add_command(_verb)
+for _verb in (status, check, sizes, vacuum, optimize, repair):
     main.add_command(_verb)

@@ -9,7 +9,17 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Protocol
 
-from state_ledger.ledger import apportion, audit, functions, messages, sessions, temp_views, usage
+from state_ledger.ledger import (
+    apportion,
+    audit,
+    functions,
+    messages,
+    operation,
+    retention,
+    sessions,
+    temp_views,
+    usage,
+)  # fmt: skip
 from state_ledger.ledger.days import server_zone
 from state_ledger.ledger.plausible import Bound
 from state_ledger.shape import Shape
@@ -95,7 +105,9 @@ def view_statements(
         *apportion.views(shape),
         *sessions.views(shape, profile=profile),
         *messages.views(shape),
+        *retention.views(shape),
         *audit.views(shape),
+        *operation.views(shape),
     ]
 
 
