@@ -25,7 +25,7 @@ from state_ledger.plugins import compat, json_answer, page
 from state_ledger.plugins.store_database import StoreRefused
 from state_ledger.plugins.stores import registry
 from state_ledger.questions import OutOfTime, in_time
-from state_ledger.sqlite import sqlite3
+from state_ledger.sqlite import UNREADABLE
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
@@ -126,7 +126,7 @@ async def _fresh(datasette: Datasette, name: str, with_figures: bool) -> _Seen:
 
     try:
         await datasette.get_database(name).execute_fn(look)
-    except (StoreRefused, OutOfTime, sqlite3.DatabaseError, OSError) as error:
+    except (StoreRefused, OutOfTime, *UNREADABLE, OSError) as error:
         said = error.message if isinstance(error, StoreRefused) else str(error)
         findings.append(Finding("file", "error", f"The store cannot be read: {said}"))
         samples = metrics.of_findings(findings, up=False)
