@@ -20,7 +20,7 @@ from typing import Generic, TypeVar
 from state_ledger import access
 from state_ledger.errors import StoreAccessError, StoreBusyError, StoreFullError
 from state_ledger.sqlite import Connection, read_only_uri, sqlite3
-from state_ledger.writing.contention import holder_of, is_busy
+from state_ledger.writing.contention import holder_of, is_busy, result_code
 
 STEP_BYTES = 1 << 20
 """What one step of a backup reads before it lets others in."""
@@ -33,6 +33,7 @@ PATIENCE_S = 60.0
 """How long one attempt waits for a writer that holds the whole file."""
 ATTEMPTS = 5
 _LOCKED = (5, 6)  # SQLITE_BUSY and SQLITE_LOCKED; Python names them from 3.11 on
+_IOERR = 10
 _FULL = "database or disk is full"
 
 T = TypeVar("T")
@@ -102,11 +103,11 @@ def settle(source: Path, target: Path) -> None:
 
 
 def _attempt(path: Path, target: Path, witness: Witness[T] | None, tell: Tell | None) -> T | None:
+    before = moment(path)
     if access.at_rest(path):  # a connection that may wait for others would leave files beside it
         if access.Sidecars.of(path).wal_bytes:
             _copy_with_log(path, target)
             return None
-        before = moment(path)
         with closing(_connect(read_only_uri(path, immutable=True))) as source:
             seen = _back_up(path, source, target, witness, tell, held=True)
         if moment(path) != before:
@@ -262,4 +263,7 @@ def _pace(page_size: int, tell: Tell | None, *, held: bool) -> Callable[[int, in
 
 
 def _unreadable(path: Path, error: sqlite3.DatabaseError) -> StoreAccessError:
-    return StoreAccessError(path, f"SQLite cannot copy {path} ({error}).", "Restore it from a backup.")
+    remedy = "Restore it from a backup."
+    if result_code(error) == _IOERR or str(error) == "disk I/O error":
+        remedy = "Look at its disk and at that of the copy, and how large a file this user may write."
+    return StoreAccessError(path, f"SQLite cannot copy {path} ({error}).", remedy)

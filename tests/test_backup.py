@@ -18,7 +18,7 @@ import pytest
 
 from state_ledger import copying
 from state_ledger.backup import back_up, contents, places
-from state_ledger.errors import BackupError, StateLedgerError, StoreAccessError
+from state_ledger.errors import BackupError, StoreAccessError
 from state_ledger.session_db import SessionDB
 from state_ledger.sqlite import sqlite3
 from tests.conftest import names_in
@@ -175,7 +175,7 @@ def test_a_killed_backup_leaves_no_half_file_and_its_rest_is_cleared_away(live: 
 
 def test_without_room_nothing_is_begun(live: Path, disk: Callable[[int], Path]) -> None:
     small = disk(8)
-    with pytest.raises(BackupError, match=r"needs [\d,]+ bytes in .*are free.*--to"):
+    with pytest.raises(BackupError, match=r"needs [\d,]+ bytes in .*are free"):
         back_up(live, small)
     assert names_in(small) == []
 
@@ -196,7 +196,7 @@ def test_a_disk_that_fills_up_meanwhile_keeps_the_older_backup_and_nothing_else(
             except OSError:
                 os.ftruncate(file.fileno(), file.tell())
 
-    with pytest.raises(StateLedgerError, match=r"no room|could not be written|disk I/O"):
+    with pytest.raises(BackupError, match="There is no room left"):
         back_up(live, small, keep=1, progress=fill)
     ballast.unlink()
     assert names_in(small) == [first.path.name] and contents.read_file(first.path) == first.contents

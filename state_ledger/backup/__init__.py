@@ -14,7 +14,7 @@ from pathlib import Path
 from state_ledger import copying
 from state_ledger.backup import contents, places
 from state_ledger.backup.contents import Contents
-from state_ledger.errors import BackupError
+from state_ledger.errors import BackupError, StoreFullError
 from state_ledger.sqlite import sqlite3
 from state_ledger.writing.contention import is_busy
 
@@ -77,7 +77,7 @@ def back_up(
     if keep is not None and keep < 1:
         raise BackupError(f"At least one backup has to be kept; {keep} cannot be.")
     places.prepare(folder, copying.size_of(store))
-    part = places.unfinished(store, folder)
+    part = places.unfinished(places.stem_of(store), folder)
     taken_at, began = time.time(), time.monotonic()
     try:
         seen = copying.copy(store, part, witness=copying.Witness(_prepare, _look), tell=progress)
@@ -85,6 +85,8 @@ def back_up(
         size = part.stat().st_size
         target = places.finish(part, store, taken_at)
         removed = places.rotate(store, folder, keep) if keep is not None else ()
+    except StoreFullError as error:
+        raise BackupError(f"There is no room left in {folder}: no backup of {store} was made.") from error
     except OSError as error:
         raise BackupError(f"The backup of {store} could not be written ({error.strerror}).") from error
     finally:

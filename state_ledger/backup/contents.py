@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from state_ledger import access, ledger
+from state_ledger import ledger
 from state_ledger.connection import decode_text
 from state_ledger.errors import StoreAccessError
 from state_ledger.full_text import cjk
@@ -93,8 +93,7 @@ def read_file(path: Path) -> Contents:
 
 
 def connect(path: Path) -> Connection:
-    """A connection to a file that nobody writes; it leaves nothing beside it. Raises StoreAccessError."""
-    access.header_of(path)
+    """A connection to a file that nobody writes; it leaves nothing beside it."""
     connection: Connection = sqlite3.connect(read_only_uri(path, immutable=True), uri=True, isolation_level=None)
     return connection
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import secrets
 import shutil
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 
 from state_ledger import copying, processes, stores
@@ -51,23 +51,23 @@ def prepare(folder: Path, needed: int) -> None:
         free = shutil.disk_usage(folder).free
     except OSError as error:
         raise BackupError(
-            f"The folder {folder} cannot be used ({error.strerror}). Name another one with --to."
+            f"The folder {folder} cannot be used ({error.strerror}). Name another one."
         ) from error
     if free < needed + SPARE_BYTES:
         raise BackupError(
-            f"The backup needs {needed + SPARE_BYTES:,} bytes in {folder}, and {free:,} are free. "
-            "Free some space, or name a folder on another disk with --to."
+            f"The copy needs {needed + SPARE_BYTES:,} bytes in {folder}, and {free:,} are free. "
+            "Free some space, or name a folder on another disk."
         )
 
 
-def unfinished(store: str | Path, folder: Path) -> Path:
-    """The name of a backup that is being made; what killed processes left of theirs is removed."""
-    stem = stem_of(store)
-    for left in folder.glob(f".{stem}.*.part"):
-        number = left.name.split(".")[-2]
-        if number.isdigit() and processes.surely_ended(int(number)):
-            copying.remove(left)
-    return folder / f".{stem}.{os.getpid()}.part"
+def unfinished(name: str, folder: Path) -> Path:
+    """Where a file that will have to do with `name` is made; what killed processes left of theirs is removed."""
+    for left in folder.iterdir():
+        if left.name.startswith(f".{name}.") and left.name.endswith(".part"):
+            number = left.name.removeprefix(f".{name}.").partition("-")[0]
+            if number.isdigit() and processes.surely_ended(int(number)):
+                copying.remove(left)
+    return folder / f".{name}.{os.getpid()}-{secrets.token_hex(4)}.part"
 
 
 def finish(part: Path, store: str | Path, taken_at: float, ending: str = ".db") -> Path:
@@ -111,7 +111,9 @@ def _sync(path: Path) -> None:
         return
     descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
     try:
-        with suppress(OSError):  # some file systems cannot, for folders
-            os.fsync(descriptor)
+        os.fsync(descriptor)
+    except OSError:
+        if not path.is_dir():  # some file systems cannot, for folders
+            raise
     finally:
         os.close(descriptor)

@@ -11,7 +11,7 @@ from pathlib import Path
 from state_ledger import access, copying
 from state_ledger.backup import contents, places
 from state_ledger.backup.contents import Contents
-from state_ledger.errors import BackupError, StateLedgerError
+from state_ledger.errors import BackupError, StateLedgerError, StoreFullError
 from state_ledger.sqlite import read_only_uri, sqlite3
 
 
@@ -44,9 +44,10 @@ def restore(backup: Path, target: Path, *, full_check: bool = False, progress: c
     backup, target = Path(backup).expanduser().absolute(), Path(target).expanduser().absolute()
     began = time.monotonic()
     _refuse_taken(target)
+    access.header_of(backup)
     found, soundness = _verified(backup, full_check, f"{backup} is damaged")
     places.prepare(target.parent, copying.size_of(backup))
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    part = places.unfinished(target.name, target.parent)
     try:
         copying.copy(backup, part, tell=progress)
         copied, _ = _verified(part, full_check, f"The copy of {backup} is damaged")
@@ -56,6 +57,8 @@ def restore(backup: Path, target: Path, *, full_check: bool = False, progress: c
         size = part.stat().st_size
         if not places.give_name(part, target):
             _refuse_taken(target)
+    except StoreFullError as error:
+        raise BackupError(f"There is no room left in {target.parent}; nothing was restored.") from error
     except OSError as error:
         raise BackupError(f"{target} could not be written ({error.strerror}).") from error
     finally:
