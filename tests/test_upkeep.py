@@ -39,7 +39,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with SessionDB(path) as db:
         for name in ("first", "gone"):
             db.create_session(name, "cli", model="a-model")
-            rows = [{"role": "user", "content": f"number {n} {'harbour ' * 300}"} for n in range(300)]
+            rows = [{"role": "user", "content": f"number {n} {'harbour ' * 80}"} for n in range(300)]
             db.append_messages(name, rows)
             db.update_token_counts(name, 700, 80, model="a-model", estimated_cost_usd=0.25, api_call_count=3)
     damage.run(path, "DELETE FROM messages WHERE id % 2 = 0 AND session_id = 'gone'")
@@ -53,13 +53,15 @@ def live(filled: Path, path: Path) -> Path:
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 4 MB."""
+def small_disk(tmp_path: Path, filled: Path) -> Iterator[Path]:
+    """A file system with room for the store and one MB more."""
     if not sys.platform.startswith("linux") or os.geteuid() != 0 or not shutil.which("mount"):
         pytest.skip("only root can mount a small disk, and only on Linux this way")
     folder = tmp_path / "disk"
     folder.mkdir()
-    if subprocess.run(("mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", folder), capture_output=True).returncode:
+    size = filled.stat().st_size + (1 << 20)
+    command = ("mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder)
+    if subprocess.run(command, capture_output=True).returncode:
         pytest.skip("no file system may be mounted here")
     yield folder
     subprocess.run(("umount", "-l", folder), check=True)

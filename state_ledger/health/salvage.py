@@ -82,9 +82,10 @@ def repair(path: Path, target: Path, *, orphaned: str = orphans.KEEP, tell: Tell
     path, target = Path(path).expanduser().absolute(), Path(target).expanduser().absolute()
     _refuse(path, target)
     part = target.with_name(f"{target.name}.part-{os.getpid()}")
+    whole = target.with_name(f"{target.name}.whole-{os.getpid()}")
     os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     try:
-        with admit(path) as admitted:
+        with admit(_to_full_length(path, whole)) as admitted:
             if admitted.shape is None:
                 raise StoreAccessError(
                     path,
@@ -98,7 +99,23 @@ def repair(path: Path, target: Path, *, orphaned: str = orphans.KEEP, tell: Tell
         raise StateLedgerError(f"{target} could not be written ({error}).") from error
     finally:
         copying.remove(part)
+        copying.remove(whole)
     return salvage
+
+
+def _to_full_length(path: Path, whole: Path) -> Path:
+    """The store, or a private copy of one that lost its end, made as long as it says it is.
+
+    SQLite reads nothing of a file that is shorter than its head says; of one that ends in zeros it reads all
+    but those pages.
+    """
+    cut = integrity.missing_bytes(path)
+    if cut is None:
+        return path
+    os.close(os.open(whole, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    access.copy_bytes(path, whole)
+    os.truncate(whole, cut[1])
+    return whole
 
 
 def _refuse(path: Path, target: Path) -> None:
