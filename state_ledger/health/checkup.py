@@ -15,7 +15,7 @@ from state_ledger.health.finding import Finding, Report, sorted_by_severity
 from state_ledger.health.patient import AT_REST, Patient, admit, command
 from state_ledger.schema import SCHEMA_VERSION
 from state_ledger.settings import Settings
-from state_ledger.sqlite import sqlite3, version_info
+from state_ledger.sqlite import UNREADABLE, sqlite3, version_info
 from state_ledger.writing.journal import has_wal_reset_bug, mode_of
 
 BIG_LOG_BYTES = 64 << 20
@@ -57,7 +57,7 @@ def check(
                 found, how = [*glance(admitted), *examine(admitted, full=full, tell=tell)], admitted.how
     except StoreAccessError as error:
         found, how = [_no_access(path, error)], "not"
-    except sqlite3.DatabaseError as error:
+    except UNREADABLE as error:
         found, how = (
             [Finding("file", "error", f"SQLite cannot read {path.name} ({error}).", command(path, "repair", "NEW"))],
             "not",
@@ -113,7 +113,7 @@ def _gathered(
     """The findings of one check; what keeps it from being made is one."""
     try:
         return list(work(patient))
-    except sqlite3.DatabaseError as error:
+    except UNREADABLE as error:
         severity = "note" if damaged else "warning"
         return [Finding(f"unchecked:{name}", severity, f"The {name} could not be looked at ({error}).")]
 

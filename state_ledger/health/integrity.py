@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from state_ledger import access, storage
-from state_ledger.sqlite import Connection, sqlite3
+from state_ledger.sqlite import UNREADABLE, Connection, sqlite3
 
 PIECE_S = 5.0
 """How long the check of one table may keep a read transaction open, unless all of it was asked for."""
@@ -55,7 +55,7 @@ def examine(
     """
     try:
         trees = storage.trees(connection)
-    except sqlite3.DatabaseError as error:
+    except UNREADABLE as error:
         return Examination((Damage(SCHEMA, "sqlite_master", str(error)),), {})
     tables = [tree for tree in trees if tree.kind != INDEX and not tree.is_index]
     damages: list[Damage] = []
@@ -100,7 +100,7 @@ def _complaints(connection: Connection, table: str, full: bool) -> list[str] | N
         connection.set_progress_handler(lambda: int(time.monotonic() > deadline), _STEPS)
     try:
         rows = connection.execute(f"PRAGMA main.{check}({_quoted(table)})").fetchall()
-    except sqlite3.DatabaseError as error:
+    except UNREADABLE as error:
         return None if "interrupted" in str(error) else [str(error)]
     finally:
         connection.set_progress_handler(None, 0)
@@ -137,7 +137,7 @@ def _reading_to_the_end(connection: Connection, table: str) -> str | None:
     read = " + ".join(f"coalesce(length(CAST({_quoted(column)} AS TEXT)), 0)" for column in columns)
     try:
         connection.execute(f"SELECT count(*), total({read}) FROM main.{_quoted(table)} NOT INDEXED").fetchall()
-    except sqlite3.DatabaseError as error:
+    except UNREADABLE as error:
         return str(error)
     return None
 
@@ -149,7 +149,7 @@ def _walk(connection: Connection, table: str, index: str) -> str | None:
         connection.execute(f"SELECT total(rowid) FROM main.{_quoted(table)} INDEXED BY {_quoted(index)}").fetchall()
     except sqlite3.OperationalError:
         return None  # a partial index answers only queries with its condition
-    except sqlite3.DatabaseError as error:
+    except UNREADABLE as error:
         return str(error)
     return None
 
