@@ -254,7 +254,11 @@ def _free_pages(patient: Patient) -> Iterator[Finding]:
 
 
 def _integrity(patient: Patient, full: bool, tell: Tell) -> Iterator[Finding]:
-    found = integrity.examine(patient.connection, full=full, tick=lambda table: tell(f"pages of {table}"))
+    has_log = access.is_wal(access.header_of(patient.path))
+    piece_s = integrity.PIECE_BESIDE_A_LOG_S if has_log else integrity.PIECE_S
+    found = integrity.examine(
+        patient.connection, full=full, piece_s=piece_s, tick=lambda table: tell(f"pages of {table}")
+    )
     for damage in found.damages:
         kind = f"integrity:{damage.kind}:{damage.name}"
         if damage.kind in (integrity.ROWS, integrity.SCHEMA):
@@ -277,8 +281,9 @@ def _integrity(patient: Patient, full: bool, tell: Tell) -> Iterator[Finding]:
             "integrity:unchecked", "note", f"Not checked for damage: {listed}.", patient.command("check", "--full")
         )
     if not found.damages:
+        checked = "that were checked " if found.unchecked else ""
         depth = "entry by entry" if full else "in their structure, free pages apart"
-        yield Finding("integrity", "ok", f"The pages of tables and indexes are sound ({depth}).")
+        yield Finding("integrity", "ok", f"The pages of tables and indexes {checked}are sound ({depth}).")
 
 
 def _growth(patient: Patient) -> Iterator[Finding]:
