@@ -56,7 +56,7 @@ def check(
             with admit(path, settings, copied=True) as admitted:
                 found, how = [*glance(admitted), *examine(admitted, full=full, tell=tell)], admitted.how
     except StoreAccessError as error:
-        found, how = [_no_access(path, error)], "not"
+        found, how = [_no_access(error)], "not"
     except UNREADABLE as error:
         found, how = (
             [Finding("file", "error", f"SQLite cannot read {path.name} ({error}).", command(path, "repair", "NEW"))],
@@ -224,7 +224,7 @@ def _log(patient: Patient) -> Iterator[Finding]:
             {**figures, "readers": [pid for pid, _name in readers]},
         )  # fmt: skip
     elif found.bytes > BIG_LOG_BYTES:
-        users = found.users
+        users = log.users(patient.path)
         if users is None:
             by = " Who has it open is not told by this system."
         elif users:
@@ -318,7 +318,7 @@ def _day(moment: float) -> str:
         return "not in a lifetime"
 
 
-def _no_access(path: Path, error: StoreAccessError) -> Finding:
+def _no_access(error: StoreAccessError) -> Finding:
     return Finding("file", "error", error.problem, error.remedy)
 
 
