@@ -295,8 +295,8 @@ def test_who_pins_a_long_log(live: Path) -> None:
         said = found(live)["log"]
         assert said.severity == "warning" and said.figures["readers"] == [reader.pid]
         assert f"process {reader.pid}" in said.sentence and said.figures["waiting"] > checkup.WAITING_PAGES
-        looked = log.look(live)
-        assert looked.users is not None and reader.pid in [pid for pid, _ in looked.users]
+        users = log.users(live)
+        assert users is not None and reader.pid in [pid for pid, _ in users]
     reported = checkup.check(live)
     assert by_kind(reported).get("log", Finding("log", "ok", "")).severity == "ok", "nobody is left"
 

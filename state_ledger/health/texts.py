@@ -127,10 +127,9 @@ def _rows(patient: Patient, name: str) -> Iterator[Finding]:
     """Compares the ids in an index with those of its source, apart from those that a rebuild has yet to reach."""
     source = _source(patient, name)
     waiting = health.rows_waiting(patient.connection, "fts_cjk" if name == CJK.name else "fts") or (0, 0)
-    key = "id"
     missing, surplus = patient.connection.execute(
-        f"SELECT (SELECT count(*) FROM main.{source} AS m WHERE NOT (m.{key} > ? AND m.{key} <= ?)"
-        f" AND NOT EXISTS (SELECT 1 FROM main.{name}_docsize AS d WHERE d.id = m.{key})),"
+        f"SELECT (SELECT count(*) FROM main.{source} AS m WHERE NOT (m.id > ? AND m.id <= ?)"
+        f" AND NOT EXISTS (SELECT 1 FROM main.{name}_docsize AS d WHERE d.id = m.id)),"
         f" (SELECT count(*) FROM main.{name}_docsize AS d WHERE NOT EXISTS"
         f" (SELECT 1 FROM main.messages AS m WHERE m.id = d.id))",
         waiting,
