@@ -9,7 +9,10 @@ from datasette.utils.asgi import Response
 from markupsafe import Markup
 
 from state_ledger import questions
-from state_ledger.pages import charts, figures, provenance, tables
+from state_ledger.health import checkup
+from state_ledger.pages import attention, charts, figures, provenance, tables
+from state_ledger.pages.asking import Ask
+from state_ledger.pages.attention import Notice
 from state_ledger.pages.home import Home, PeriodFigures, read_home
 from state_ledger.pages.links import Links
 from state_ledger.pages.sums import Record, cost_text
@@ -42,16 +45,22 @@ def extra_template_vars(datasette: Datasette, template: str, database: str | Non
 async def home_page(request: Any, datasette: Datasette) -> Response:
     name = await page.open_store(datasette, request)
     state = registry(datasette).stores[name]
-    home = await page.read(datasette, name, lambda ask: read_home(ask, state.shape))
+    settings = registry(datasette).settings
+
+    def look(ask: Ask) -> tuple[Home, list[Notice]]:
+        found = checkup.glance(state.patient(ask.connection, settings))
+        return read_home(ask, state.shape), attention.of_findings(found)
+
+    home, of_file = await page.read(datasette, name, look)
     at = page.links(datasette, name)
-    zone = registry(datasette).settings.zone_name
+    zone = settings.zone_name
     context = {
         "facts": page.store_facts(state, home.overview.sessions, home.overview.last_active, zone),
         "late": home.late,
         "periods": [_period(home.month, home, at), _period(home.recent, home, at)],
         "daily": _daily(home, at),
         "work": _work(home, at),
-        "attention": [page.linked(notice, at) for notice in home.notices],
+        "attention": [page.linked(notice, at) for notice in (*of_file, *home.notices)],
         "groups": _groups(at),
         "plain": at.plain,
     }

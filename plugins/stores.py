@@ -15,6 +15,7 @@ from datasette.database import QueryInterrupted
 from state_ledger import access, allocator, ledger, redact, snapshot
 from state_ledger.connection import guard
 from state_ledger.errors import StateLedgerError, StoreAccessError
+from state_ledger.health.patient import LIVE, SNAPSHOT, Patient
 from state_ledger.plugins import compat, settings_file
 from state_ledger.plugins.store_database import StoreConnection, StoreDatabase, StoreIsOnlyRead, StoreRefused
 from state_ledger.search import functions
@@ -51,6 +52,11 @@ class StoreState:
         self.store = store
         self.shape = shape
         self.snapshot_taken_at = snapshot_taken_at
+
+    def patient(self, connection: Connection, settings: Settings) -> Patient:
+        """The store under examination, over a connection of this instance."""
+        how = LIVE if self.snapshot_taken_at is None else SNAPSHOT
+        return Patient(self.store.path, connection, self.shape, how, settings)
 
 
 class Registry:

@@ -35,6 +35,11 @@ class Links:
         """The cost page."""
         return _with(f"{self.database}/-/cost", parameters)
 
+    def ops(self, parameters: Mapping[str, str] | None = None, *, form: str = "", part: str = "") -> str:
+        """The ops page; `form` is empty for the page, `json` for what is on it; `part` is the id of a part of it."""
+        path = f"{self.database}/-/ops{f'.{form}' if form else ''}"
+        return _with(path, parameters) + (f"#{part}" if part else "")
+
     def session(self, session_id: str, parameters: Mapping[str, str] | None = None) -> str:
         """The transcript of a session."""
         return self.transcript("session", session_id, parameters)
