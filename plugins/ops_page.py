@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import shlex
 import time
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +31,6 @@ from state_ledger.pages.planner import Planned
 from state_ledger.plugins import json_answer, page
 from state_ledger.plugins.stores import registry
 from state_ledger.retention import told
-from state_ledger.retention.choice import REASONS
 from state_ledger.retention.options import typed_command
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from state_ledger.plugins.stores import StoreState
 
 QUESTIONS = (
-    "prune_plan", "open_idle_sessions", "sessions_by_age", "storage_sizes", "orphans", "locks", "delegations", "routing",
+    "prune_plan", "open_idle_sessions", "sessions_by_age", "storage_sizes", "orphans", "locks", "delegations",
+    "routing",
 )  # fmt: skip
 """The canned queries about operations, in the order of the page."""
 
@@ -195,10 +196,10 @@ class _Shown:
 
     def findings(self, ops: Ops) -> dict[str, Any]:
         said = [self.finding(finding) for finding in ops.findings]
-        number = {severity: sum(each.severity == severity for each in said) for severity in SEVERITIES}
-        told_ = [figures.plural(number[severity], severity) for severity in reversed(SEVERITIES[1:]) if number[severity]]
+        counted = Counter(each.severity for each in said)
+        troubles = [figures.plural(counted[each], each) for each in reversed(SEVERITIES[1:]) if counted[each]]
         return {
-            "summary": ", ".join(told_) if told_ else "nothing to mend",
+            "summary": ", ".join(troubles) or "nothing to mend",
             "told": [each for each in said if each.severity != "ok"],
             "well": [each for each in said if each.severity == "ok"],
             "look_closer": self.at.ops({**self.kept, "check": "full"}, part="findings"),
@@ -215,32 +216,21 @@ class _Shown:
             if exact
             else "Basis: a sample of rows of each table; the sizes of the file and of its free pages are exact."
         )
-        other = "estimate" if exact else "exact"
         return {
             "how": "exact" if exact else "estimated",
             "chart": Markup(ops_rows.sizes_chart(ops.sizes, said)),
             "table": Markup(ops_rows.sizes_table(ops.sizes)),
             "provenance": Markup(provenance.line(said, self.at, "storage_sizes", {})),
-            "other": "" if exact else self.at.ops({**self.kept, "sizes": other}, part="sizes"),
+            "exact": self.at.ops({**self.kept, "sizes": "exact"}, part="sizes") if ops.sizes_could_be_exact else "",
         }
 
     def planner(self, wrong: list[ParameterError]) -> dict[str, Any]:
-        bad = {error.name for error in wrong}
-
-        def field(each: planner.Field) -> dict[str, Any]:
-            value = self.kept.get(each.name, "")
-            kind = "text" if each.name in bad else each.kind
-            offered = [*each.choices]
-            if offered and value not in dict(offered):
-                offered.append((value, f"{figures.cut(value, 40)} (not a choice)"))
-            return {"name": each.name, "label": each.label, "kind": kind, "hint": each.hint, "value": value,
-                    "choices": offered, "wrong": each.name in bad}  # fmt: skip
-
-        more = [each for each in planner.FIELDS if not each.usual]
+        fields = planner.filled(self.kept, {error.name for error in wrong})
+        more = [field for field in fields if not field["usual"]]
         return {
-            "usual": [field(each) for each in planner.FIELDS if each.usual],
-            "more": [field(each) for each in more],
-            "open": any(self.kept.get(each.name) for each in more),
+            "usual": [field for field in fields if field["usual"]],
+            "more": more,
+            "open": any(field["value"] for field in more),
             "action": f"{self.at.ops()}#planner",
             "kept": [(name, self.kept[name]) for name in ("check", "sizes", "idle_days") if name in self.kept],
             "clear": self.at.ops(part="planner"),
@@ -249,12 +239,7 @@ class _Shown:
     def plan(self, ops: Ops, asked_for: Wanted) -> dict[str, Any] | None:
         if ops.planned is None or asked_for.asked is None:
             return None
-        plan, commands = ops.planned.plan, self.commands(ops.planned)
-        open_ones = any(left.reason == "never_ended" for left in plan.left)
-        steps = [("Do exactly this", commands["prune"])] if plan.delete else []
-        steps += [("End what nobody ended, so that it can go", commands["sweep"])] if open_ones else []
-        steps += [("Give the free pages back to the disk afterwards", commands["vacuum"])] if plan.delete else []
-        lists = [(f"The ids that stay: {REASONS[left.reason]}", commands[f"list {left.reason}"]) for left in plan.left]
+        plan = ops.planned.plan
         return {
             "sentence": told.first_line(plan),
             "figures": [
@@ -264,15 +249,18 @@ class _Shown:
                 ("In the file, about", figures.size(plan.total.estimated_bytes), False),
             ] if plan.delete else [],
             "tables": [
-                Markup(ops_rows.groups_table("What would go, by source", "Source", plan.by_source, plan.total, "by-source")),
-                Markup(ops_rows.groups_table("What would go, by time idle", "Idle for", plan.by_age, plan.total, "by-age")),
+                Markup(ops_rows.groups_table(f"What would go, by {by}", head, groups, plan.total, name))
+                for by, head, groups, name in (
+                    ("source", "Source", plan.by_source, "by-source"),
+                    ("time idle", "Idle for", plan.by_age, "by-age"),
+                )
             ] if plan.delete else [],
             "estimates": Markup(ops_rows.estimates_table(plan.total)) if plan.total.estimated else "",
             "pages": _pages(ops.planned) if plan.delete else "",
             "left": Markup(ops_rows.left_table(plan, self.zone)) if plan.left else "",
             "detached": _detached(ops.planned),
-            "steps": steps,
-            "lists": [("This plan in a terminal", commands[planner.PLAN]), *lists],
+            "steps": [(what, self.public(command)) for what, command in ops.planned.steps],
+            "lists": [(what, self.public(command)) for what, command in ops.planned.lists],
             "provenance": Markup(self._basis(ops.planned, asked_for)),
             "json": self.at.ops(self._same(ops.planned), form="json"),
         }  # fmt: skip
@@ -281,7 +269,7 @@ class _Shown:
         assert asked_for.asked is not None
         criteria = asked_for.asked.criteria
         since = figures.moment(planned.plan.criteria.now, self.zone)
-        said = f"Basis: rows and bytes of text counted, bytes in the file estimated; ages count from {since} ({self.zone})."
+        said = f"Basis: rows and text counted, bytes in the file estimated; ages count from {since} ({self.zone})."
         if set(criteria.filters) or criteria.compat or (criteria.older_than_days or 0) % 1:
             said += " The canned query knows whole days of age and the source only, so it may say more:"
         same = {
@@ -304,18 +292,19 @@ class _Shown:
         if sweep is None:
             return None
         kept = {name: value for name, value in self.kept.items() if name != "idle_days"}
-        choices = sorted({*IDLE_CHOICES, days})
+
+        def choice(each: int) -> page.Link:
+            href = self.at.ops({**kept, "idle_days": str(each)}, part="open")
+            return page.Link(figures.plural(each, "day"), href, each == days)
+
         idle = len(sweep.sweep) + len(sweep.kept)
         said = (
-            f"Basis: sessions without an end whose last activity is more than {figures.plural(days, 'day')} ago;"
-            f" {figures.plural(sweep.recent, 'open session')} not idle for that long."
+            f"Basis: sessions without an end whose last activity is more than {figures.plural(days, 'day')} ago."
+            f" Besides, {figures.plural(sweep.recent, 'session')} without an end had some since."
         )
         command = typed_command("sweep", str(self.state.store.path), "--idle-days", str(days))
         return {
-            "choices": [
-                page.Link(figures.plural(each, "day"), self.at.ops({**kept, "idle_days": str(each)}, part="open"), each == days)
-                for each in choices
-            ],
+            "choices": [choice(each) for each in sorted({*IDLE_CHOICES, days})],
             "table": Markup(ops_rows.open_table(sweep, FEW, self.now, self.at, self.zone)) if idle else "",
             "command": self.public(command) if sweep.sweep else "",
             "provenance": Markup(provenance.line(said, self.at, "open_idle_sessions", {"idle_days": str(days)})),
@@ -335,9 +324,10 @@ class _Shown:
             answer = ops.workers.get(name)
             if answer is None:
                 continue
-            rows = ops_rows.workers_table(name, answer.rows, answer.truncated, self.at, self.zone) if answer.rows else ""
+            rows, more = answer.rows, answer.truncated
+            table = ops_rows.workers_table(name, rows, more, self.at, self.zone) if rows else ""
             shown.append(
-                {"title": title, "name": name, "none": none, "table": Markup(rows),
+                {"title": title, "name": name, "none": none, "table": Markup(table),
                  "provenance": Markup(provenance.line("Basis: rows of the store as they are.", self.at, name, {}))}
             )  # fmt: skip
         return shown

@@ -31,8 +31,9 @@ _OF_ROWS = re.compile(r"out of order|NULL value|CHECK constraint|non-integer|TEX
 @dataclass(frozen=True)
 class Damage:
     """kind: `rows` of the table `name` cannot be read, the `index` or `full-text index` of that name is
-    damaged, or the `schema` is; of a `table or index` there was no time to find out which. says: SQLite's first words on it. in_pages: whether pages of it cannot be
-    read; otherwise only its entries are wrong, and it can be made anew in place.
+    damaged, or the `schema` is; of a `table or index` there was no time to find out which. says: SQLite's
+    first words on it. in_pages: whether pages of it cannot be read; otherwise only its entries are wrong, and
+    it can be made anew in place.
     """
 
     kind: str

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
 from state_ledger import migrate, storage
@@ -59,12 +60,14 @@ class Wanted:
 class Ops:
     """Everything the page shows; None for what could not be read, of which `late` says why.
 
-    findings: the worst first. workers: answers by question. steps: migrations that are to be made.
+    findings: the worst first. sizes_could_be_exact: whether they are estimated although this SQLite could
+    tell them. workers: answers by question. steps: migrations that are to be made.
     """
 
     findings: tuple[Finding, ...] = ()
     overview: Overview | None = None
     sizes: Sizes | None = None
+    sizes_could_be_exact: bool = False
     steps: list[Step] | None = None
     open_sessions: SweepPlan | None = None
     workers: Mapping[str, Answer] = field(default_factory=dict)
@@ -129,7 +132,7 @@ def read_ops(ask: Ask, patient: Patient, asked_for: Wanted, now: float) -> Ops:
         findings += part("checks", lambda: checkup.examine(patient, budget_s=limit_ms / 1000)) or []
     sizes = timed("sizes", lambda: storage.measure(connection, exact=_exactly(patient, asked_for)))
     rows = part("sessions", lambda: ask("sessions_per_source").rows)
-    workers = {name: part(name, lambda name=name: ask(name, {"limit": str(FEW)})) for name in WORKERS}  # type: ignore[misc]
+    workers = {name: part(name, partial(ask, name, {"limit": str(FEW)})) for name in WORKERS}
     sweep = timed("open sessions", lambda: plan_sweep(connection, asked_for.idle_days, now=now, shape=patient.shape))
     steps = timed("migrations", lambda: migrate.plan(connection))
     planned = None
@@ -140,6 +143,7 @@ def read_ops(ask: Ask, patient: Patient, asked_for: Wanted, now: float) -> Ops:
         sorted_by_severity(findings),
         None if rows is None else overview_of(rows),
         sizes,
+        sizes is not None and sizes.method != "dbstat" and storage.has_dbstat(connection),
         steps,
         sweep,
         {name: answer for name, answer in workers.items() if answer is not None},

@@ -31,7 +31,8 @@ def parts_of(sizes: Sizes) -> list[tuple[str, str, int, int | None]]:
     kinds = {part.owner if part.kind == "full-text index" else part.name: part.kind for part in sizes.parts}
     rows = {part.name: part.rows for part in sizes.parts if part.kind == "table"}
     listed = [(name, kinds[name], taken, rows.get(name)) for name, taken in sizes.by_owner.items()]
-    rest = ((FREE, FREE, sizes.free_bytes, None), (OTHER, "schema and what the estimate misses", sizes.other_bytes, None))
+    missed = "schema" if sizes.method == "dbstat" else "schema and what the estimate misses"
+    rest = ((FREE, FREE, sizes.free_bytes, None), (OTHER, missed, sizes.other_bytes, None))
     return [*listed, *(part for part in rest if part[2])]
 
 
@@ -88,17 +89,17 @@ def left_table(plan: Plan, zone: str) -> str:
     for left in plan.left:
         sources = ", ".join(f"{source} {number:,}" for source, number in left.by_source.items())
         rows.append(
-            [Cell(REASONS[left.reason]), Cell(figures.count(len(left.ids))), Cell(sources),
+            [Cell(REASONS[left.reason], sub=sources), Cell(figures.count(len(left.ids))),
              Cell(figures.moment(left.idle_since, zone), word=left.idle_since is None)]
         )  # fmt: skip
-    columns = [Column("Stays because it is"), Column("Sessions", True), Column("Sources"), Column("Longest idle since")]
+    columns = [Column("Stays because it is"), Column("Sessions", True), Column("Longest idle since", True)]
     return tables.table("The first reason that holds counts", columns, rows, name="left-table")
 
 
 def open_table(sweep: SweepPlan, most: int, now: float, at: Links, zone: str) -> str:
     """Open sessions that are idle, the longest first, and what a sweep would do with each."""
     shown = sorted((*sweep.sweep, *sweep.kept), key=lambda idle: (idle.idle_since, idle.session_id))
-    columns = [Column("Session"), Column("Source"), Column("Idle since"), Column("Days", True), Column("A sweep")]
+    columns = [Column("Session"), Column("Source"), Column("Idle since", True), Column("Days", True), Column("A sweep")]
     caption = f"{figures.plural(len(shown), 'open session')}, the longest idle first"
     if len(shown) > most:
         caption += f"; the first {most}"
@@ -118,8 +119,8 @@ def _open_row(idle: Idle, now: float, at: Links, zone: str) -> list[Cell]:
 
 def workers_table(name: str, rows: Sequence[Record], more: bool, at: Links, zone: str) -> str:
     """Locks, delegations or routes, as the canned query of that name gives them."""
-    head, columns, cells = _WORKERS[name]
-    caption = f"{figures.plural(len(rows), head)}" + (" and more" if more else "")
+    one, heads, cells = _WORKERS[name]
+    caption = f"{figures.plural(len(rows), one)}" + (" and more" if more else "")
     made = [
         [
             _session(row, at),
@@ -130,7 +131,7 @@ def workers_table(name: str, rows: Sequence[Record], more: bool, at: Links, zone
         ]
         for row in rows
     ]
-    return tables.table(caption, [Column("Session"), *map(Column, columns)], made, name=f"{name}-table")
+    return tables.table(caption, [Column("Session"), *(Column(head, each in _MOMENTS) for head, each in zip(heads, cells, strict=True))], made, name=f"{name}-table")
 
 
 _MOMENTS = frozenset({"expires_at", "dispatched_at", "updated_at"})

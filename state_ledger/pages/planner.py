@@ -7,15 +7,18 @@ is refused here with the same words.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 
 from state_ledger.errors import ParameterError
+from state_ledger.pages import figures
 from state_ledger.pages.asking import Ask
 from state_ledger.questions import in_time
+from state_ledger.retention.choice import REASONS
 from state_ledger.retention.options import KINDS, Asked, options, typed_command
 from state_ledger.retention.plan import Plan, make_plan
 from state_ledger.shape import Shape
@@ -135,12 +138,40 @@ def _parse(name: str, value: str, words: list[str]) -> Asked:
     return asked
 
 
+def filled(values: Mapping[str, str], wrong: Collection[str]) -> list[dict[str, Any]]:
+    """The fields with the values that were given; what cannot be meant stays in its field to be mended."""
+    fields = []
+    for field in FIELDS:
+        value, choices = values.get(field.name, ""), list(field.choices)
+        if choices and value not in dict(choices):
+            choices.append((value, f"{figures.cut(value, 40)} (not a choice)"))
+        is_wrong = field.name in wrong
+        kind = "text" if is_wrong else field.kind
+        fields.append(asdict(field) | {"value": value, "choices": choices, "kind": kind, "wrong": is_wrong})
+    return fields
+
+
 @dataclass(frozen=True)
 class Planned:
     """A plan, and what to type, as `Asked.commands` has it, with `plan` for the same on the command line."""
 
     plan: Plan
     commands: Mapping[str, str]
+
+    @property
+    def steps(self) -> list[tuple[str, str]]:
+        """What to do, each with its command: the plan itself, and what goes with it."""
+        steps = [("Do exactly this", "prune")] if self.plan.delete else []
+        if any(left.reason == "never_ended" for left in self.plan.left):
+            steps.append(("End what nobody ended, so that it can go", "sweep"))
+        steps += [("Give the free pages back to the disk afterwards", "vacuum")] if self.plan.delete else []
+        return [(what, self.commands[name]) for what, name in steps]
+
+    @property
+    def lists(self) -> list[tuple[str, str]]:
+        """What tells more in a terminal, each with its command."""
+        stay = [(f"The ids that stay: {REASONS[left.reason]}", f"list {left.reason}") for left in self.plan.left]
+        return [(what, self.commands[name]) for what, name in (("This plan", PLAN), *stay)]
 
 
 def read_plan(ask: Ask, shape: Shape, asked: Asked, path: Path, sizes: Sizes | None) -> Planned:
