@@ -121,7 +121,7 @@ def _examined_rows(patient: Patient, tell: Tell, until: float | None) -> list[Fi
     ):
         tell(name)
         with integrity.ending(patient.connection, until):
-            found += _gathered(name, patient, work, until)
+            found += [_not_in_time(name, patient)] if _is_up(until) else _gathered(name, patient, work, until)
     return found
 
 
@@ -132,9 +132,17 @@ def _gathered(
     try:
         return list(work(patient))
     except UNREADABLE as error:
-        if until is not None and time.monotonic() > until:
-            return [Finding(_UNCHECKED + name, "note", f"Not checked in the time: {name}.", patient.command("check"))]
+        if _is_up(until):
+            return [_not_in_time(name, patient)]
         return [Finding(_UNCHECKED + name, "warning", f"The {name} could not be looked at ({error}).")]
+
+
+def _is_up(until: float | None) -> bool:
+    return until is not None and time.monotonic() >= until
+
+
+def _not_in_time(name: str, patient: Patient) -> Finding:
+    return Finding(_UNCHECKED + name, "note", f"Not checked in the time: {name}.", patient.command("check"))
 
 
 def _file(patient: Patient) -> Iterator[Finding]:

@@ -73,7 +73,7 @@ def examine(
     unchecked: dict[str, str] = {}
 
     def seconds() -> float | None:
-        """That the next check may take."""
+        """That the next check may take; 0 where it is not to begin."""
         left = math.inf if until is None else max(0.0, until - time.monotonic())
         return None if full else min(piece_s, left)
 
@@ -127,9 +127,11 @@ _BUSY = ("database is locked", "database table is locked", "database schema is l
 def _complaints(connection: Connection, table: str, piece_s: float | None) -> list[str] | None:
     """What SQLite says of a table and its indexes, [] where all is well; None when the time was up.
 
-    piece_s: seconds for a quick check, None for a full one.
+    piece_s: seconds for a quick check, of which 0 are up at once; None for a full one.
     """
     check = "integrity_check" if piece_s is None else "quick_check"
+    if piece_s == 0:
+        return None
     if piece_s is not None:
         deadline = time.monotonic() + piece_s
         connection.set_progress_handler(lambda: int(time.monotonic() > deadline), _STEPS)

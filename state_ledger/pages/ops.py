@@ -47,7 +47,8 @@ _IDLE_DAYS = Parameter("idle_days", "integer", "", "", (), 0, 36_500)
 class Wanted:
     """What an address asks for. check: whether to look closely. sizes: one of SIZES.
 
-    idle_days: from when on an open session is listed. asked: the filters of a plan, None for no plan.
+    idle_days: from when on an open session is listed. asked: the filters of a plan, None for no plan, or
+    where something in the address cannot be meant.
     """
 
     check: bool = False
@@ -98,7 +99,7 @@ def wanted(values: Mapping[str, str]) -> tuple[Wanted, list[ParameterError]]:
         values.get("check") == "full",
         values.get("sizes", ""),
         numbers.get("idle_days", int(SWEEP_DAYS)),
-        asked if planning else None,
+        asked if planning and not wrong else None,
     ), wrong
 
 

@@ -131,7 +131,8 @@ def workers_table(name: str, rows: Sequence[Record], more: bool, at: Links, zone
         ]
         for row in rows
     ]
-    return tables.table(caption, [Column("Session"), *(Column(head, each in _MOMENTS) for head, each in zip(heads, cells, strict=True))], made, name=f"{name}-table")
+    told = [Column(head, each in _MOMENTS) for head, each in zip(heads, cells, strict=True)]
+    return tables.table(caption, [Column("Session"), *told], made, name=f"{name}-table")
 
 
 _MOMENTS = frozenset({"expires_at", "dispatched_at", "updated_at"})
