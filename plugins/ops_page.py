@@ -202,6 +202,9 @@ class _Shown:
             "summary": ", ".join(troubles) or "nothing to mend",
             "told": [each for each in said if each.severity != "ok"],
             "well": [each for each in said if each.severity == "ok"],
+            "indexes": [
+                (each.kind.partition(":")[2], each.severity) for each in said if each.kind.startswith("text-index:")
+            ],
             "look_closer": self.at.ops({**self.kept, "check": "full"}, part="findings"),
             "json": self.at.ops(self.kept, form="json"),
             "command": self.public(typed_command("check", str(self.state.store.path))),
@@ -218,6 +221,7 @@ class _Shown:
         )
         return {
             "how": "exact" if exact else "estimated",
+            "legend": Markup(ops_rows.sizes_legend(ops.sizes)),
             "chart": Markup(ops_rows.sizes_chart(ops.sizes, said)),
             "table": Markup(ops_rows.sizes_table(ops.sizes)),
             "provenance": Markup(provenance.line(said, self.at, "storage_sizes", {})),
@@ -298,10 +302,9 @@ class _Shown:
             return page.Link(figures.plural(each, "day"), href, each == days)
 
         idle = len(sweep.sweep) + len(sweep.kept)
-        said = (
-            f"Basis: sessions without an end whose last activity is more than {figures.plural(days, 'day')} ago."
-            f" Besides, {figures.plural(sweep.recent, 'session')} without an end had some since."
-        )
+        said = f"Basis: sessions without an end whose last activity is more than {figures.plural(days, 'day')} ago."
+        if sweep.recent:
+            said += f" {figures.plural(sweep.recent, 'other session')} without an end had some since."
         command = typed_command("sweep", str(self.state.store.path), "--idle-days", str(days))
         return {
             "choices": [choice(each) for each in sorted({*IDLE_CHOICES, days})],

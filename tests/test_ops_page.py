@@ -97,6 +97,7 @@ async def test_the_page_tells_what_the_core_tells(made: Path, make_datasette: Ca
             assert finding.remedy in commands(text)
     for said in ("Findings", "What can go", "What takes the room", "Who works on it", "This page only reads", "1 lock"):
         assert said in page.text
+    assert page.text.count("messages_fts_trigram") >= 3, "as an index that answers, in the picture and in the table"
     current = [a for a in page.all("a") if a.get("aria-current") == "page"]
     assert [a["href"] for a in current] == [AT.ops()]
 

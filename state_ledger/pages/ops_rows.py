@@ -49,6 +49,12 @@ def sizes_chart(sizes: Sizes, said: str) -> str:
     )  # fmt: skip
 
 
+def sizes_legend(sizes: Sizes) -> str:
+    """The colours of what the picture shows."""
+    shown = {kind for _name, kind, _taken, _rows in parts_of(sizes)[:DRAWN]}
+    return charts.legend([(kind, colour) for kind, colour in KINDS if kind in shown])
+
+
 def sizes_table(sizes: Sizes) -> str:
     """The same as a table, with shares of the file."""
     whole = max(1, sizes.file_bytes)
@@ -93,7 +99,7 @@ def left_table(plan: Plan, zone: str) -> str:
              Cell(figures.moment(left.idle_since, zone), word=left.idle_since is None)]
         )  # fmt: skip
     columns = [Column("Stays because it is"), Column("Sessions", True), Column("Longest idle since", True)]
-    return tables.table("The first reason that holds counts", columns, rows, name="left-table")
+    return tables.table("What stays; the first reason that holds counts", columns, rows, name="left-table")
 
 
 def open_table(sweep: SweepPlan, most: int, now: float, at: Links, zone: str) -> str:
