@@ -121,11 +121,12 @@ def read(store: Connection, part: str) -> Iterator[tuple[str, list[Row]]]:
         yield kept.table, [tuple(row) for row in store.execute(f"SELECT {listed} FROM {kept.view}")]
     for each in COUNTED:
         if each.part == part:
-            keys = ", ".join(each.columns)
+            keys = ", ".join(("session_id", "bucket", *each.columns))
+            wanted = ", ".join(("session_id", "timestamp", f"{bucket('timestamp')} AS bucket", *each.columns))
             found = store.execute(
-                f"SELECT session_id, {bucket('timestamp')} AS bucket, max(timestamp),"
-                f" {f'{keys}, ' if keys else ''}count(*) FROM {each.view}"
-                f" GROUP BY session_id, bucket{f', {keys}' if keys else ''}"
+                # The limit keeps the two apart: sorted are then the few columns, not the texts they come from.
+                f"SELECT session_id, bucket, max(timestamp), {''.join(f'{name}, ' for name in each.columns)}count(*)"
+                f" FROM (SELECT {wanted} FROM {each.view} LIMIT -1) GROUP BY {keys}"
             )
             yield each.table, [tuple(row) for row in found]
 
