@@ -21,6 +21,7 @@ from state_ledger.search import functions
 from state_ledger.shape import Shape
 from state_ledger.sqlite import Connection, read_only_uri, sqlite3
 from state_ledger.stores import Store, name_stores, profile_of
+from state_ledger.watch import Watches
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
@@ -56,7 +57,8 @@ class StoreState:
 class Registry:
     """The stores of one Datasette instance by database name, its settings, and its canned queries once made.
 
-    registering: their registration on Datasette 1.0, once it has begun.
+    registering: their registration on Datasette 1.0, once it has begun. left_out: stores that could not be
+    opened beside others that could, with the reason. watches: what tells that a store has changed.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -64,6 +66,8 @@ class Registry:
         self.stores: dict[str, StoreState] = {}
         self.queries: dict[str, dict[str, Any]] = {}
         self.registering: asyncio.Future[None] | None = None
+        self.left_out: dict[str, str] = {}
+        self.watches = Watches()
 
 
 class _Found(NamedTuple):

@@ -240,6 +240,16 @@ class Reading:
         ).fetchone()
         return next(((each, row[1]) for each in self.members if row and each.name == row[0]), None)
 
+    def counting_copy(self, member: Member, session_id: str) -> str | None:
+        """The name of the store whose copy of a session counts in the place of this one; None where this one does."""
+        row = self.connection.execute(
+            "SELECT (SELECT t.name FROM store AS t JOIN session AS o ON o.store = t.number WHERE o.key = s.instead)"
+            " FROM session AS s JOIN store AS m ON m.number = s.store"
+            " WHERE m.name = ? AND s.id = ? AND s.instead IS NOT NULL",
+            (member.name, session_id),
+        ).fetchone()
+        return None if row is None else str(row[0])
+
     def prepare(self, sql: str) -> None:
         """Reads what an SQL text needs of the stores and is not there yet. Raises NotOverStores."""
         named = views.named_in(sql)
