@@ -62,6 +62,14 @@ async def visible_stores(datasette: Datasette, request: Any) -> list[str]:
     return [name for name in names if await compat.may_view_database(datasette, request.actor, name)]
 
 
+async def left_out(datasette: Datasette, request: Any) -> dict[str, str]:
+    """Stores that could not be opened at start, with the reason; of those that this visitor may see."""
+    known = registry(datasette).left_out
+    return {
+        name: known[name] for name in known if await compat.may_view_database(datasette, request.actor, name)
+    }
+
+
 def links(datasette: Datasette, name: str) -> Links:
     """Addresses of one store, base URL included."""
     return Links(str(datasette.urls.database(name)))

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import click
 from datasette import Response, hookimpl
 from datasette.database import QueryInterrupted
 
@@ -121,17 +122,27 @@ def startup(datasette: Datasette) -> None:
 def take_over_stores(datasette: Datasette) -> None:
     """Puts a StoreDatabase, under the name of its profile, in the place of every store's database.
 
-    Raises StoreRefused for a store that cannot be read without harm.
+    A store that cannot be read without harm is left out, and named on the pages, where others can be.
+    Raises StoreRefused where it is the only one.
     """
     held = registry(datasette)
     wanted = held.settings.snapshot or os.environ.get(SNAPSHOT_VARIABLE) == "1"
-    found = [
-        each
-        for database in list(datasette.databases.values())
-        if not isinstance(database, StoreDatabase)
-        and database.path is not None
-        and (each := _examine(database, wanted)) is not None
-    ]
+    others = [each for each in datasette.databases.values() if each.path is not None]
+    found: list[_Found] = []
+    refused: dict[str, StoreRefused] = {}
+    for database in others:
+        if isinstance(database, StoreDatabase):
+            continue
+        try:
+            each = _examine(database, wanted, alone=len(others) == 1)
+        except StoreRefused as refusal:
+            refused[database.name] = refusal
+            continue
+        if each is not None:
+            found.append(each)
+    if refused and not found and not held.stores:
+        raise next(iter(refused.values()))
+    _leave_out(datasette, refused)
     order = list(datasette.databases)
     old_names = [each.database.name for each in found]
     stores = name_stores([each.source for each in found], taken=set(order) - set(old_names))
@@ -144,6 +155,17 @@ def take_over_stores(datasette: Datasette) -> None:
     renamed = dict(zip(old_names, (store.name for store in stores), strict=True))
     databases = datasette.databases
     datasette.databases = {name: databases[name] for name in (renamed.get(name, name) for name in order)}
+
+
+def _leave_out(datasette: Datasette, refused: dict[str, StoreRefused]) -> None:
+    """Takes stores that cannot be read from the instance, which shows the others, and says so."""
+    held = registry(datasette)
+    for name, refusal in refused.items():
+        path = Path(str(datasette.databases[name].path))
+        datasette.remove_database(name)
+        (store,) = name_stores([path], taken={*datasette.databases, *held.left_out})
+        held.left_out[store.name] = refusal.message
+        click.echo(f"Left out: {refusal.message}", err=True)
 
 
 @hookimpl(specname="prepare_connection", tryfirst=True)
@@ -220,16 +242,24 @@ def handle_exception(datasette: Datasette, request: Any, exception: Exception) -
     return page
 
 
-def _examine(database: Database, snapshot_wanted: bool) -> _Found | None:
-    """What there is to know about a database that is a store; None for any other."""
+def _examine(database: Database, snapshot_wanted: bool, *, alone: bool) -> _Found | None:
+    """What there is to know about a database that is a store; None for any other.
+
+    alone: whether it is the only one, which Datasette then opens and says what is wrong with it. Raises
+    StoreRefused.
+    """
     path = Path(os.path.abspath(database.path))  # noqa: PTH100
     refusal = _refusal(path, immutable=not database.is_mutable)
     if refusal is not None and not (snapshot_wanted and refusal.snapshot_possible):
         raise StoreRefused(refusal)
     # A file that nobody has open is whole without its sidecars, and is looked at without making any.
     whole = access.at_rest(path) and not access.Sidecars.of(path).wal_bytes
-    shape = _shape(path, immutable=whole or refusal is not None or not database.is_mutable)
+    immutable = whole or refusal is not None or not database.is_mutable
+    shape = _shape(path, immutable=immutable)
     if shape is None and refusal is None:
+        problem = None if alone or not path.exists() else _unreadable(path, immutable=immutable)
+        if problem is not None:
+            raise StoreRefused(problem)
         return None
     if not snapshot_wanted:
         return _Found(database, path, path, None, shape) if shape else None
@@ -266,6 +296,17 @@ def _is_something_else(path: Path) -> bool:
             return not Shape.read(connection).is_store
     except sqlite3.DatabaseError:
         return False
+
+
+def _unreadable(path: Path, *, immutable: bool) -> StoreAccessError | None:
+    """What SQLite says of a file whose tables it cannot read; beside others it must not end the start."""
+    try:
+        with closing(sqlite3.connect(read_only_uri(path, immutable=immutable), uri=True)) as connection:
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            Shape.read(connection)
+    except sqlite3.DatabaseError as error:
+        return StoreAccessError(path, f"SQLite cannot read {path} ({error}).", "Restore it, or start again later.")
+    return None
 
 
 def _shape(path: Path, *, immutable: bool = False) -> Shape | None:

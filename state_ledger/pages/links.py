@@ -139,7 +139,8 @@ class AllLinks(Links):
         return self._at("/live.json")
 
     def _at(self, path: str, parameters: Mapping[str, Any] | None = None) -> str:
-        return _with(f"{self.database}{path}", {**(parameters or {}), "store": (parameters or {}).get("store") or self.only})
+        given = parameters or {}
+        return _with(f"{self.database}{path}", {**given, "store": given.get("store") or self.only})
 
 
 def message_link(links: Links, message_id: int, session_id: str) -> str:

@@ -77,8 +77,8 @@ def columns() -> Mapping[str, tuple[str, ...]]:
 def tables() -> str:
     """The script that makes the tables."""
     kept = [
-        f"CREATE TABLE {kept.table} (id INTEGER PRIMARY KEY, session INTEGER NOT NULL, {', '.join(columns()[kept.table])});"
-        f" CREATE INDEX {kept.table}_of_session ON {kept.table} (session)"
+        f"CREATE TABLE {kept.table} (id INTEGER PRIMARY KEY, session INTEGER NOT NULL,"
+        f" {', '.join(columns()[kept.table])}); CREATE INDEX {kept.table}_of_session ON {kept.table} (session)"
         for kept in KEPT
     ]
     counted = [

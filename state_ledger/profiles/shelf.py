@@ -51,6 +51,13 @@ class NotOverStores(StateLedgerError):
         super().__init__(f"The question {name} reads the text of messages: ask it of one store.")
 
 
+class NothingToAsk(StateLedgerError):
+    """None of the stores can be read; the sentence says why."""
+
+    def __init__(self, notices: Sequence[str]) -> None:
+        super().__init__(" ".join(["No store can be read.", *notices]))
+
+
 @dataclass
 class _Held:
     """What is held of one store: its number, and the version of the file by which each part was read."""
@@ -227,7 +234,7 @@ class Reading:
         NotOverStores.
         """
         question = self.connection.questions.get(name)
-        if question is not None and _of_one_session(question):
+        if question is not None and of_one_session(question):
             return self._ask_owner(name, dict(parameters or {}))
         return questions.ask_in_time(self.connection, name, parameters, settings=self.shelf.settings)
 
@@ -239,6 +246,24 @@ class Reading:
             (session_name, session_name),
         ).fetchone()
         return next(((each, row[1]) for each in self.members if row and each.name == row[0]), None)
+
+    def owner(self, session_name: str) -> tuple[str, str]:
+        """The store that answers for a session and its id there; '' is the session that began last.
+
+        A session that no store has is asked of the first, which has no rows for it. Raises NothingToAsk
+        where no store can be read.
+        """
+        wanted = session_name.strip()
+        if not wanted:
+            newest = "SELECT session_id FROM ledger_session_facts ORDER BY started_at DESC, session_id DESC LIMIT 1"
+            row = self.connection.execute(newest).fetchone()
+            wanted = str(row[0]) if row else ""
+        found = self.place(wanted)
+        if found is not None:
+            return found[0].name, found[1]
+        if not self.present:
+            raise NothingToAsk(self.notices)
+        return self.present[0].name, wanted
 
     def counting_copy(self, member: Member, session_id: str) -> str | None:
         """The name of the store whose copy of a session counts in the place of this one; None where this one does."""
@@ -292,17 +317,8 @@ class Reading:
 
     def _ask_owner(self, name: str, parameters: dict[str, str]) -> Result:
         """A question about one session, asked of the store whose copy counts."""
-        wanted = parameters.get("session", "").strip()
-        if not wanted:
-            newest = "SELECT session_id FROM ledger_session_facts ORDER BY started_at DESC, session_id DESC LIMIT 1"
-            row = self.connection.execute(newest).fetchone()
-            wanted = str(row[0]) if row else ""
-        found = self.place(wanted)
-        if found is None:
-            if not self.present:
-                raise NotOverStores(name)
-            found = self.present[0], wanted
-        member, stored = found
+        owner, stored = self.owner(parameters.get("session", ""))
+        member = next(each for each in self.members if each.name == owner)
         with self.shelf.opened(member) as store:
             result = questions.ask_in_time(store, name, parameters | {"session": stored}, settings=self.shelf.settings)
         rows = [(*row, member.name) for row in result.rows]
@@ -311,5 +327,6 @@ class Reading:
         )
 
 
-def _of_one_session(question: questions.Question) -> bool:
+def of_one_session(question: questions.Question) -> bool:
+    """Whether a question reads the messages of one session, which only its store can answer."""
     return "ledger_messages" in views.named_in(question.sql) and any(p.name == "session" for p in question.parameters)

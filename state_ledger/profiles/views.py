@@ -22,7 +22,8 @@ KINSHIP = frozenset({"ledger_lineage", "ledger_conversations", "ledger_work"})
 
 PARTS = {
     **{each.view: each.part for each in (*KEPT, *COUNTED)},
-    **dict.fromkeys((*DERIVED, "ledger_time", "ledger_lineage", "ledger_stores", "ledger_copies", "ledger_places"), BOOKS),
+    **dict.fromkeys((*DERIVED, "ledger_time", "ledger_lineage"), BOOKS),
+    **dict.fromkeys(("ledger_stores", "ledger_copies", "ledger_places"), BOOKS),
 }
 """The part of the stores that each view shows."""
 

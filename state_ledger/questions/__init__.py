@@ -158,7 +158,7 @@ def ask(
     Raises UnknownQuestion, ParameterError for a value that cannot be meant, and
     sqlite3.OperationalError when the connection interrupts the query.
     """
-    questions = connection.questions if isinstance(connection, engines.Several) else load()
+    questions = asked_of(connection)
     if name not in questions:
         raise UnknownQuestion(f"There is no question named {name!r}; known are {', '.join(sorted(questions))}.")
     question = questions[name]
@@ -171,6 +171,11 @@ def ask(
         bound["limit"] = str(limit + 1)  # one more tells whether there are more
     columns, rows, engine = _answered(question, settings, connection, bound, watch)
     return Result(question, columns, rows[:limit], checked, limit is not None and len(rows) > limit, engine)
+
+
+def asked_of(connection: Connection) -> Mapping[str, Question]:
+    """The questions that can be asked on a connection, by name."""
+    return connection.questions if isinstance(connection, engines.Several) else load()
 
 
 def _answered(
@@ -220,7 +225,7 @@ def _compiled(question: Question, zone_name: str, day_rule: str, max_limit: int)
 def ask_in_time(
     connection: Connection, name: str, parameters: Mapping[str, str] | None = None, *, settings: Settings
 ) -> Result:
-    """As `ask`, with an end: raises OutOfTime after `settings.query_time_limit_ms`, counted from SQLite's first step."""
+    """As `ask`, with an end: raises OutOfTime `settings.query_time_limit_ms` after SQLite's first step."""
     deadline: float | None = None
 
     def late() -> int:
