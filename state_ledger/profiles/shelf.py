@@ -8,10 +8,12 @@ are merged from the answers of each store would have to be written for every que
 
 from __future__ import annotations
 
+import os
+import tempfile
 import threading
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -79,13 +81,8 @@ class Shelf:
         self._held: dict[Member, _Held] = {}
         self._settled: frozenset[int] | None = None
         self._kin: frozenset[int] | None = None
-        # No name: a file that SQLite makes when memory is used up and that is gone with the connection.
-        self._books: Several = sqlite3.connect(
-            "", isolation_level=None, check_same_thread=False, factory=Several, cached_statements=256
-        )
+        self._books = _private_database()
         self._books.questions = catalogue()
-        for pragma in ("journal_mode = MEMORY", "synchronous = OFF", f"cache_size = -{CACHE_KB}"):
-            self._books.execute(f"PRAGMA {pragma}").fetchall()
         functions.register(self._books, settings.zone_name)
         self._books.executescript(facts.tables())
         views.make(self._books)
@@ -179,6 +176,30 @@ class Shelf:
             if self.settings.redact:
                 connection.text_factory = redact.decode
             yield connection
+
+
+def _private_database() -> Several:
+    """An empty database for this process alone, on disk but without a name: it is gone with the connection.
+
+    In memory where a file that is open cannot lose its name (Windows), or where none can be made.
+    """
+    path = ""
+    if os.name == "posix":
+        with suppress(OSError):
+            descriptor, path = tempfile.mkstemp(prefix="state-ledger-")
+            os.close(descriptor)
+    books: Several = sqlite3.connect(
+        path, isolation_level=None, check_same_thread=False, factory=Several, cached_statements=256
+    )
+    try:
+        # A journal in memory is the only one that does not ask for the name.
+        for pragma in ("locking_mode = EXCLUSIVE", "journal_mode = MEMORY", "synchronous = OFF"):
+            books.execute(f"PRAGMA {pragma}").fetchall()
+        books.execute(f"PRAGMA cache_size = -{CACHE_KB}")
+    finally:
+        if path:
+            Path(path).unlink()
+    return books
 
 
 class Reading:
