@@ -73,7 +73,7 @@ def test_a_page_shows_what_is_written_while_it_is_looked_at_and_asks_for_nothing
     assert set(seen) == {304} and {url.rpartition("/")[2] for url in requests} == {"live.json"}
     place = page.evaluate("window.scrollY")
     spend(paths[0])
-    page.wait_for_function("document.querySelector('.headline .amount').textContent.trim() === '$2.50'")
+    page.wait_for_selector(".headline .amount >> text=$2.50")
     page.wait_for_selector("[data-live] [role=status] >> text=Renewed at")
     assert page.evaluate("document.activeElement.textContent") == "Live", "the focus stays"
     assert page.evaluate("window.scrollY") == place
@@ -81,15 +81,16 @@ def test_a_page_shows_what_is_written_while_it_is_looked_at_and_asks_for_nothing
     assert page.locator("#daily-table").is_visible() and "$2.50" in page.inner_text("section:has(#daily-table)")
     here.check()
 
+    page.clock.install()
     page = here.go(f"{ALL}/cost?period=all")
     assert button.get_attribute("aria-pressed") == "true", "remembered"
     assert page.inner_text(".headline .amount") == "$2.50"
     spend(paths[0])
-    page.wait_for_function("document.querySelector('.headline .amount').textContent.trim() === '$3.75'")
+    page.wait_for_selector(".headline .amount >> text=$3.75")
     here.check()
     button.click()
     asked = len(seen)
-    page.evaluate("new Promise((done) => setTimeout(done, 2500))")
+    page.clock.fast_forward(20_000)
     assert len(seen) == asked, "switched off, it asks no more"
     page = here.go(ALL)
     assert button.get_attribute("aria-pressed") == "false"
