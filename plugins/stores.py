@@ -142,7 +142,9 @@ def take_over_stores(datasette: Datasette) -> None:
             found.append(each)
     if refused and not found and not held.stores:
         raise next(iter(refused.values()))
-    _leave_out(datasette, refused)
+    paths_left_out = {name: Path(str(datasette.databases[name].path)) for name in refused}
+    for name in refused:
+        datasette.remove_database(name)
     order = list(datasette.databases)
     old_names = [each.database.name for each in found]
     stores = name_stores([each.source for each in found], taken=set(order) - set(old_names))
@@ -154,18 +156,13 @@ def take_over_stores(datasette: Datasette) -> None:
         held.stores[store.name] = StoreState(store, each.shape, each.taken_at)
     renamed = dict(zip(old_names, (store.name for store in stores), strict=True))
     databases = datasette.databases
-    datasette.databases = {name: databases[name] for name in (renamed.get(name, name) for name in order)}
-
-
-def _leave_out(datasette: Datasette, refused: dict[str, StoreRefused]) -> None:
-    """Takes stores that cannot be read from the instance, which shows the others, and says so."""
-    held = registry(datasette)
-    for name, refusal in refused.items():
-        path = Path(str(datasette.databases[name].path))
-        datasette.remove_database(name)
-        (store,) = name_stores([path], taken={*datasette.databases, *held.left_out})
-        held.left_out[store.name] = refusal.message
-        click.echo(f"Left out: {refusal.message}", err=True)
+    kept = (renamed.get(name, name) for name in order if name not in refused)
+    datasette.databases = {name: databases[name] for name in kept}
+    for name, store in zip(
+        refused, name_stores(paths_left_out.values(), taken={*datasette.databases, *held.left_out}), strict=True
+    ):
+        held.left_out[store.name] = refused[name].message
+        click.echo(f"Left out: {refused[name].message}", err=True)
 
 
 @hookimpl(specname="prepare_connection", tryfirst=True)

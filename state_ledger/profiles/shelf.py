@@ -47,10 +47,12 @@ class Member(NamedTuple):
 
 
 class NotOverStores(StateLedgerError):
-    """A question that needs what is only read of one store at a time."""
+    """A question that needs what is only read of one store at a time; `views` are what it reads."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(f"The question {name} reads the text of messages: ask it of one store.")
+    def __init__(self, views: Collection[str]) -> None:
+        super().__init__(
+            f"This question reads {', '.join(sorted(views))}, which is not kept of several stores: ask it of one store."
+        )
 
 
 class NothingToAsk(StateLedgerError):
@@ -301,7 +303,7 @@ class Reading:
         named = views.named_in(sql)
         unknown = named - views.PARTS.keys()
         if unknown:
-            raise NotOverStores(", ".join(sorted(unknown)))
+            raise NotOverStores(unknown)
         needed = {views.PARTS[name] for name in named}
         for part in (each for each in views.ALL_PARTS if each in needed | {facts.BOOKS} and each not in self._ready):
             self._ready.add(part)
