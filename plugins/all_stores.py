@@ -29,9 +29,9 @@ from state_ledger.pages.home import Home, read_home
 from state_ledger.plugins import cost_page, home_page, json_answer, live, page, together
 from state_ledger.plugins.stores import registry
 from state_ledger.portability import question_file
-from state_ledger.profiles import Reading
-from state_ledger.profiles.catalogue import catalogue
-from state_ledger.profiles.shelf import of_one_session
+from state_ledger.shelf import Reading
+from state_ledger.shelf.catalogue import catalogue
+from state_ledger.shelf.keeping import of_one_session
 from state_ledger.sqlite import sqlite3
 
 if TYPE_CHECKING:

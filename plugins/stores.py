@@ -158,9 +158,8 @@ def take_over_stores(datasette: Datasette) -> None:
     databases = datasette.databases
     kept = (renamed.get(name, name) for name in order if name not in refused)
     datasette.databases = {name: databases[name] for name in kept}
-    for name, store in zip(
-        refused, name_stores(paths_left_out.values(), taken={*datasette.databases, *held.left_out}), strict=True
-    ):
+    for name, path in paths_left_out.items():
+        (store,) = name_stores([path], taken={*datasette.databases, *held.left_out})
         held.left_out[store.name] = refused[name].message
         click.echo(f"Left out: {refused[name].message}", err=True)
 

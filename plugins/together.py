@@ -17,8 +17,8 @@ from state_ledger.errors import ParameterError
 from state_ledger.pages.links import AllLinks
 from state_ledger.plugins import compat, page
 from state_ledger.plugins.stores import registry
-from state_ledger.profiles import Member, Reading, Shelf
 from state_ledger.questions import load
+from state_ledger.shelf import Member, Reading, Shelf
 
 if TYPE_CHECKING:
     from datasette.app import Datasette

@@ -12,10 +12,12 @@ from typing import Any
 
 import pytest
 
-from state_ledger import profiles, questions
+from state_ledger import questions
 from state_ledger.plugins.compat import IS_1
-from state_ledger.profiles.catalogue import catalogue
 from state_ledger.settings import Settings
+from state_ledger.shelf import Shelf
+from state_ledger.shelf import members as members_of
+from state_ledger.shelf.catalogue import catalogue
 from state_ledger.sqlite import sqlite3
 from tests import books
 from tests.books import call, message, session
@@ -86,8 +88,8 @@ async def test_a_question_is_a_page_json_and_csv(
     make_datasette: Callable[..., Any], made: dict[str, Path]
 ) -> None:
     client = (await make_datasette([made["demo-state"], made["small-state"]])).client
-    members = profiles.members([made["demo-state"], made["small-state"]])
-    with closing(profiles.Shelf(Settings())) as shelf, shelf.reading(members) as core:
+    members = members_of([made["demo-state"], made["small-state"]])
+    with closing(Shelf(Settings())) as shelf, shelf.reading(members) as core:
         for name in ("cost_per_store", "top_work", "session_messages", "messages_per_day", "duplicate_sessions"):
             assert name in catalogue()
             check((await client.get(f"{ALL}/{name}")).text)

@@ -5,12 +5,17 @@ from __future__ import annotations
 import click
 
 from state_ledger import __version__
+from state_ledger.backup.backup_command import backup
+from state_ledger.backup.restore_command import restore
 from state_ledger.cli.demo_store import demo
 from state_ledger.cli.serving import serve
 from state_ledger.companion.command import index
 from state_ledger.migrate.command import migrate
 from state_ledger.portability.export_command import export
 from state_ledger.portability.import_command import import_
+from state_ledger.profiles.command import profiles
+from state_ledger.questions.command import query
+from state_ledger.search.command import search
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -19,5 +24,5 @@ def main() -> None:
     """The books of a Hermes Agent state.db: what it cost and why."""
 
 
-for _verb in (serve, demo, migrate, index, export, import_):
+for _verb in (serve, demo, migrate, index, export, import_, backup, restore, search, query, profiles):
     main.add_command(_verb)

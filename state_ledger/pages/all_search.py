@@ -9,8 +9,8 @@ from state_ledger.pages.asking import Ask
 from state_ledger.pages.search import BUDGET_S, Conversation, by_conversation, sessions_by_name
 from state_ledger.pages.search_address import Asked
 from state_ledger.pages.sums import Record
-from state_ledger.profiles import Reading
-from state_ledger.profiles.search import Found, find
+from state_ledger.shelf import Reading
+from state_ledger.shelf.search import Found, find
 
 
 @dataclass(frozen=True)

@@ -1,53 +1,54 @@
-"""Several stores as one: the profiles of a user, or any other files.
-
-`ask_stores` answers one question once; a `Shelf` keeps what it has read, for programs that go on asking.
-"""
+"""The stores of a user at a glance: one that cannot be read never hides the others."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from state_ledger.profiles.shelf import Member, NotOverStores, Reading, Shelf
-from state_ledger.questions import Result
-from state_ledger.settings import Settings
-from state_ledger.stores import name_stores
-
-__all__ = ["Member", "NotOverStores", "Reading", "Shelf", "StoresAnswer", "ask_stores", "members"]
+from state_ledger import access, copying, questions, stores
+from state_ledger.backup import contents
+from state_ledger.connection import open_for_reading
+from state_ledger.errors import StateLedgerError
+from state_ledger.pages.home import overview_of
+from state_ledger.sqlite import sqlite3
 
 
 @dataclass(frozen=True)
-class StoresAnswer:
-    """An answer over several stores.
+class Profile:
+    """One store.
 
-    result: as of one store; rows about a session name its store in `store`. notices: sentences on stores
-    that are not in it. copies: how many copies of sessions were left out since they count elsewhere.
+    name: what its URLs begin with. profile: the name of its folder below `profiles/`, else `default`. bytes:
+    the file and its write-ahead log, None if there is none. last_active: epoch seconds, None if nothing was
+    ever said in it. contents: its numbers. problem: why it cannot be read, and what to do; then all else that
+    is not known is None.
     """
 
-    result: Result
-    notices: list[str]
-    copies: int
+    path: Path
+    name: str
+    profile: str
+    bytes: int | None = None
+    last_active: float | None = None
+    contents: contents.Contents | None = None
+    problem: str | None = None
 
 
-def members(paths: Iterable[str | Path]) -> list[Member]:
-    """Files as members, named as their URLs would be; a path given twice is one."""
-    return [Member(store.name, store.path, store.profile) for store in name_stores(paths)]
+def read(paths: Sequence[Path]) -> list[Profile]:
+    """The stores at these paths, in their order."""
+    return [_read(store) for store in stores.name_stores(paths)]
 
 
-def ask_stores(
-    paths: Iterable[str | Path],
-    name: str,
-    parameters: Mapping[str, str] | None = None,
-    *,
-    settings: Settings | None = None,
-) -> StoresAnswer:
-    """Answers a named question over several stores at once.
-
-    A store that cannot be read is left out and named in the notices. Raises UnknownQuestion,
-    ParameterError, OutOfTime, and NotOverStores for a question that only one store can answer.
-    """
-    with closing(Shelf(settings or Settings())) as shelf, shelf.reading(members(paths)) as reading:
-        result = reading.ask(name, parameters)
-        return StoresAnswer(result, reading.notices, reading.copies)
+def _read(store: stores.Store) -> Profile:
+    size = None
+    try:
+        access.check(store.path)
+        size = copying.size_of(store.path)
+        with closing(open_for_reading(store.path)) as connection:
+            answer = questions.ask(connection, "sessions_per_source", {"limit": "1000"})
+            last_active = overview_of(answer.records()).last_active
+            found = contents.sums(connection)
+    except (StateLedgerError, sqlite3.DatabaseError) as error:
+        problem = str(error) if isinstance(error, StateLedgerError) else f"{store.path} cannot be read ({error})."
+        return Profile(store.path, store.name, store.profile, size, problem=problem)
+    return Profile(store.path, store.name, store.profile, size, last_active, found)

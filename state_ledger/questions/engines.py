@@ -36,7 +36,7 @@ class Engine(NamedTuple):
 
 
 class Several(Connection):
-    """A connection to the books of several stores, kept together (`state_ledger.profiles`).
+    """A connection to the books of several stores, kept together (`state_ledger.shelf`).
 
     questions: what can be asked of it. prepare: called with a question's SQL before it runs, to read of
     the stores what it needs.

@@ -12,13 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from state_ledger import profiles, questions
+from state_ledger import questions
 from state_ledger.errors import ParameterError
-from state_ledger.profiles import Member, NotOverStores, Reading, Shelf, ask_stores
-from state_ledger.profiles.catalogue import catalogue
-from state_ledger.profiles.search import find, read_places
 from state_ledger.search import Request
 from state_ledger.settings import Settings
+from state_ledger.shelf import Member, NotOverStores, Reading, Shelf, ask_stores
+from state_ledger.shelf import members as members_of
+from state_ledger.shelf.catalogue import catalogue
+from state_ledger.shelf.search import find, read_places
 from state_ledger.sqlite import sqlite3
 from tests import books
 from tests.books import call, message, session
@@ -31,7 +32,7 @@ TOTALS = ("api_call_count", "input_tokens", "cache_read_tokens", "cost_usd", "un
 
 @contextmanager
 def reading(paths: Sequence[Path], only: Sequence[str] = ()) -> Iterator[Reading]:
-    with closing(Shelf(UTC)) as shelf, shelf.reading(profiles.members(paths), only=only) as found:
+    with closing(Shelf(UTC)) as shelf, shelf.reading(members_of(paths), only=only) as found:
         yield found
 
 
@@ -186,7 +187,7 @@ def test_fifty_stores_and_none_of_the_broken_ones_hides_them(tmp_path: Path) -> 
         connection.execute("CREATE TABLE books (title)")
     connection.close()
     with closing(Shelf(UTC)) as shelf:
-        members = profiles.members([*paths[:25], broken, tmp_path / "gone.db", other, *paths[25:]])
+        members = members_of([*paths[:25], broken, tmp_path / "gone.db", other, *paths[25:]])
         with shelf.reading(members) as found:
             assert totals(found.ask("cost_per_store").records())["cost_usd"] == sum(range(1, 51))
             assert set(found.missing) == {"broken", "gone", "library"} and len(found.notices) == 3
@@ -205,7 +206,7 @@ def test_only_stores_that_changed_are_read_again(three: list[Path], tmp_path: Pa
             super().read(member, part, version)
 
     with closing(Counting(UTC)) as shelf:
-        members = profiles.members(paths)
+        members = members_of(paths)
         for _ in range(2):
             with shelf.reading(members) as found:
                 found.ask("cost_per_store")
@@ -222,7 +223,7 @@ def test_without_time_for_all_stores_the_others_are_named_and_read_the_next_time
     with closing(Shelf(UTC)) as shelf:
         sums = []
         for _ in three:
-            with shelf.reading(profiles.members(three), budget_s=0.0) as found:
+            with shelf.reading(members_of(three), budget_s=0.0) as found:
                 sums.append(totals(found.ask("cost_per_store").records())["cost_usd"])
                 assert all("not read yet" in why for why in found.missing.values())
         assert sums == [1.0, 3.0, 6.0]
@@ -285,7 +286,7 @@ def test_pages_of_a_search_put_together_are_the_whole_search(talkative: list[Pat
 def shelf_of_three(talkative: list[Path]) -> Iterator[tuple[Shelf, list[tuple[str, int]]]]:
     """A shelf of the first three, and all their hits."""
     with closing(Shelf(UTC)) as shelf:
-        with shelf.reading(profiles.members(talkative[:3])) as found:
+        with shelf.reading(members_of(talkative[:3])) as found:
             whole = all_pages(found, Request("harbour", limit=200))
         yield shelf, whole
 
@@ -296,7 +297,7 @@ def test_pages_of_any_lengths_follow_each_other(
     talkative: list[Path], shelf_of_three: tuple[Shelf, list[tuple[str, int]]], limits: list[int]
 ) -> None:
     shelf, whole = shelf_of_three
-    with shelf.reading(profiles.members(talkative[:3])) as found:
+    with shelf.reading(members_of(talkative[:3])) as found:
         seen: list[tuple[str, int]] = []
         after: str | None = ""
         for limit in limits:

@@ -19,9 +19,9 @@ from typing import Any
 from state_ledger import questions, search
 from state_ledger.companion import beside
 from state_ledger.errors import ParameterError, StateLedgerError
-from state_ledger.profiles.shelf import Member, Reading
 from state_ledger.questions import OutOfTime
 from state_ledger.search import BEST, OLDEST, Hit, Request
+from state_ledger.shelf.keeping import Member, Reading
 from state_ledger.sqlite import Connection, sqlite3
 
 END = "end"

@@ -14,7 +14,7 @@ SESSION_COLUMNS = ("session_id", "work_id", "conversation_id")
 """Columns that name a session, by which a row is known to be of one store."""
 
 OF_ONE_STORE = frozenset({"search"})
-"""Questions that each store answers for itself; a search over several is `profiles.search`."""
+"""Questions that each store answers for itself; a search over several is `shelf.search`."""
 
 
 @lru_cache(maxsize=1)

@@ -10,8 +10,8 @@ import re
 
 from state_ledger.ledger import view_statements
 from state_ledger.ledger.apportion import SPREAD, WHOLE
-from state_ledger.profiles.facts import AUDIT, BOOKS, COUNTED, KEPT, MESSAGES, TOOLS, columns
 from state_ledger.shape import Shape
+from state_ledger.shelf.facts import AUDIT, BOOKS, COUNTED, KEPT, MESSAGES, TOOLS, columns
 from state_ledger.sqlite import Connection
 
 DERIVED = ("ledger_session_usage", "ledger_sessions", "ledger_conversations", "ledger_work")

@@ -22,11 +22,11 @@ from state_ledger import questions, redact
 from state_ledger.connection import open_for_reading
 from state_ledger.errors import StateLedgerError
 from state_ledger.ledger import functions
-from state_ledger.profiles import copies, facts, kinship, views
-from state_ledger.profiles.catalogue import catalogue
 from state_ledger.questions import OutOfTime, Result
 from state_ledger.questions.engines import Several
 from state_ledger.settings import Settings
+from state_ledger.shelf import copies, facts, kinship, views
+from state_ledger.shelf.catalogue import catalogue
 from state_ledger.sqlite import Connection, sqlite3
 from state_ledger.watch import Watches
 
