@@ -46,6 +46,7 @@ class Counted(NamedTuple):
 KEPT = (
     Kept("facts", "ledger_session_facts", BOOKS),
     Kept("usage", "ledger_usage", BOOKS),
+    Kept("stored", "ledger_usage_rows", AUDIT),
     Kept("own", "ledger_session_rows", AUDIT),
     Kept("rest", "ledger_session_rest", AUDIT),
     Kept("aside", "ledger_set_aside", AUDIT),

@@ -84,9 +84,10 @@ def make(books: Connection) -> None:
     _view(
         books, "ledger_stores",
         "SELECT t.name AS store, t.profile, t.path, count(s.key) AS sessions, coalesce(sum(s.counted), 0) AS counted,"
-        " coalesce(sum(s.messages), 0) AS messages, max(s.last_active) AS last_active"
-        " FROM store AS t LEFT JOIN session AS s ON s.store = t.number WHERE t.number IN (SELECT store FROM chosen)"
-        " GROUP BY t.number",
+        " coalesce(sum(s.messages), 0) AS messages, max(s.last_active) AS last_active FROM store AS t"
+        # Usage whose session is gone has a key, too, and is no session of the store.
+        " LEFT JOIN session AS s ON s.store = t.number AND s.key IN (SELECT session FROM facts)"
+        " WHERE t.number IN (SELECT store FROM chosen) GROUP BY t.number",
     )  # fmt: skip
     _view(
         books, "ledger_copies",
