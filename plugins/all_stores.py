@@ -13,7 +13,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from datasette import hookimpl
@@ -21,6 +21,7 @@ from datasette.utils import tilde_decode
 from datasette.utils.asgi import NotFound, Response
 from markupsafe import Markup
 
+from state_ledger import questions
 from state_ledger.errors import ParameterError, StateLedgerError
 from state_ledger.pages import answers, figures, provenance, tables
 from state_ledger.pages.asking import Ask
@@ -40,7 +41,8 @@ if TYPE_CHECKING:
 CACHE = ("cache_ratio_per_store", "cache_ratio_per_model", "cache_ratio_per_source", "cache_worst_sessions")
 """The questions whose answers the cache page shows."""
 
-Handler = Callable[[Any, "Datasette"], Awaitable[Response]]
+HOME_READS = " ".join(questions.load()[name].sql for name in ("ledger_problems", "top_work", "lineage_problems"))
+"""SQL that names every view which the home asks for."""
 
 
 @hookimpl
@@ -61,6 +63,8 @@ def register_routes() -> list[tuple[str, Any]]:
 async def all_home(request: Any, datasette: Datasette) -> Response:
     def read(reading: Reading) -> tuple[Home, list[dict[str, Any]], list[str], int]:
         ask = Ask(reading.connection, reading.shelf.settings)
+        # All that the page needs is read first, so that all of it speaks of the same stores.
+        reading.prepare(HOME_READS)
         home = read_home(ask, None)
         return home, _stores(ask, home.asked), reading.notices, reading.copies
 
@@ -212,8 +216,9 @@ async def transcript(request: Any, datasette: Datasette) -> Response:
 
 
 async def all_live(request: Any, datasette: Datasette) -> Response:
+    names = await live.granted(datasette, request, "", lambda: page.visible_stores(datasette, request))
     try:
-        asked = await together.place(datasette, request)
+        asked = together.narrowed(datasette, request, names)
     except ParameterError as error:
         return json_answer.refuse(str(error), 400)
     return live.tell(request, asked.live["version"])

@@ -6,7 +6,7 @@ Datasette's own threads stay free for the pages of single stores while a shelf r
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -79,6 +79,13 @@ async def place(datasette: Datasette, request: Any, question: str = "") -> Place
     names = await page.visible_stores(datasette, request)
     if question in load():
         names = [each for each in names if await compat.may_view_query(datasette, request.actor, each, question)]
+    return narrowed(datasette, request, names, await page.left_out(datasette, request))
+
+
+def narrowed(
+    datasette: Datasette, request: Any, names: list[str], left_out: Mapping[str, str] | None = None
+) -> Place:
+    """The stores of these names, narrowed as the address says. Raises as `place` does."""
     if not registry(datasette).stores:
         raise NotFound("No store is served here.")
     if not names:
@@ -88,8 +95,7 @@ async def place(datasette: Datasette, request: Any, question: str = "") -> Place
     for each in only:
         if each not in names:
             raise ParameterError("store", each, f"choose among {', '.join(names)}")
-    left_out = await page.left_out(datasette, request)
-    return Place(datasette, names, only, page.all_links(datasette, only), left_out)
+    return Place(datasette, names, only, page.all_links(datasette, only), dict(left_out or {}))
 
 
 def _desk(datasette: Datasette) -> _Desk:

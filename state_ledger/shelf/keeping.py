@@ -304,30 +304,33 @@ class Reading:
         unknown = named - views.PARTS.keys()
         if unknown:
             raise NotOverStores(unknown)
-        needed = {views.PARTS[name] for name in named}
-        for part in (each for each in views.ALL_PARTS if each in needed | {facts.BOOKS} and each not in self._ready):
-            self._ready.add(part)
-            for member in self.present:
-                self._bring_up(member, part)
+        needed = {views.PARTS[name] for name in named} | {facts.BOOKS}
+        parts = [each for each in views.ALL_PARTS if each in needed and each not in self._ready]
+        # Store by store, so that those which there was time for are in the answers.
+        for member in self.present if parts else ():
+            self._bring_up(member, parts)
+        self._ready.update(parts)
         present = self.present
         self.shelf.settle(present, [each for each in present if not self.only or each.name in self.only])
         if named & views.KINSHIP:
             self.shelf.settle_kinship()
 
-    def _bring_up(self, member: Member, part: str) -> None:
+    def _bring_up(self, member: Member, parts: Sequence[str]) -> None:
         version = self._versions[member]
-        if self.shelf.is_current(member, part, version):
+        outdated = [part for part in parts if not self.shelf.is_current(member, part, version)]
+        if not outdated:
             return
         # One store is read in any case, so that asking again gets on.
         if self._read and self._deadline is not None and time.monotonic() > self._deadline:
-            if self.shelf.has(member, part):
+            if all(self.shelf.has(member, part) for part in parts):
                 self.late.append(member.name)
             else:
                 self.missing[member.name] = "it is not read yet. Reload to go on."
             return
         self._read += 1
         try:
-            self.shelf.read(member, part, version)
+            for part in outdated:
+                self.shelf.read(member, part, version)
         except OutOfTime:
             seconds = self.shelf.limit_ms / 1000
             self.missing[member.name] = (
