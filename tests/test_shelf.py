@@ -196,6 +196,23 @@ def test_fifty_stores_and_none_of_the_broken_ones_hides_them(tmp_path: Path) -> 
             assert totals(fewer.ask("cost_per_store").records())["cost_usd"] == sum(range(1, 11)), "and no other store"
 
 
+def test_a_locked_store_is_left_out_until_it_is_free(
+    three: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("state_ledger.connection.BUSY_TIMEOUT_S", 0.05)
+    locked = Path(shutil.copy(three[0], tmp_path / "locked.db"))
+    with closing(Shelf(UTC)) as shelf, closing(sqlite3.connect(locked, isolation_level=None)) as writer:
+        writer.execute("BEGIN EXCLUSIVE")
+        writer.execute("UPDATE sessions SET title = 'half'")
+        members = members_of([locked, *three[1:]])
+        with shelf.reading(members) as found:
+            assert totals(found.ask("cost_per_store").records())["cost_usd"] == 5.0
+            assert list(found.missing) == ["locked"] and "locked" in found.notices[0]
+        writer.execute("COMMIT")
+        with shelf.reading(members) as found:
+            assert totals(found.ask("cost_per_store").records())["cost_usd"] == 6.0 and not found.missing
+
+
 def test_only_stores_that_changed_are_read_again(three: list[Path], tmp_path: Path) -> None:
     paths = [Path(shutil.copy(path, tmp_path / f"{path.parent.name}.db")) for path in three]
     read: list[str] = []

@@ -168,7 +168,8 @@ def write(books: Connection, store: int, part: str, found: Mapping[str, list[Row
             books.executemany(
                 f"INSERT INTO {table} VALUES ({own_key}{marks})", ((keys[row[0]], *row[1:]) for row in rows)
             )
-    _count_up(books)
+    counts = (row[-1] for each in COUNTED for row in found.get(each.table, ()))
+    _count_up(books, max(counts, default=0))
     if part == BOOKS:
         _place(books, store)
         _weigh(books, store)
@@ -210,8 +211,7 @@ def _weigh(books: Connection, store: int) -> None:
     )
 
 
-def _count_up(books: Connection) -> None:
-    """Makes `numbers` reach as far as any count."""
-    most = max(books.execute(f"SELECT coalesce(max(number), 0) FROM {each.table}").fetchone()[0] for each in COUNTED)
+def _count_up(books: Connection, most: int) -> None:
+    """Makes `numbers` reach as far as a count."""
     have = books.execute("SELECT coalesce(max(n), 0) FROM numbers").fetchone()[0]
     books.executemany("INSERT INTO numbers VALUES (?)", ((n,) for n in range(have + 1, most + 1)))
