@@ -11,6 +11,7 @@ from state_ledger.companion.command import index
 from state_ledger.migrate.command import migrate
 from state_ledger.portability.export_command import export
 from state_ledger.portability.import_command import import_
+from state_ledger.prices.command import prices
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -19,5 +20,5 @@ def main() -> None:
     """The books of a Hermes Agent state.db: what it cost and why."""
 
 
-for _verb in (serve, demo, migrate, index, export, import_):
+for _verb in (serve, demo, migrate, index, export, import_, prices):
     main.add_command(_verb)

@@ -24,9 +24,9 @@ def functions(book: Callable[[], PriceBook] | None = None) -> list[tuple[str, in
     """Name, number of arguments and function of each; the book is asked for when a price is."""
     given = book or _package_alone
     return [
-        ("price_spans", 3, lambda model, provider, base_url: spans(given(), model, provider, base_url)),
-        ("list_price", 4, lambda model, provider, bucket, at: list_price(given(), model, provider, bucket, at)),
-        ("priced_as", 3, lambda model, provider, at: priced_as(given(), model, provider, at)),
+        ("price_spans", 3, lambda *of: spans(given(), *of)),
+        ("list_price", 5, lambda *of: list_price(given(), *of)),
+        ("priced_as", 4, lambda *of: priced_as(given(), *of)),
     ]
 
 
@@ -35,18 +35,20 @@ def spans(book: PriceBook, model: Any, provider: Any, base_url: Any) -> str:
     return json.dumps([_object(span) for span in book.spans(_text(model), _text(provider), _text(base_url))])
 
 
-def list_price(book: PriceBook, model: Any, provider: Any, bucket: Any, at: Any) -> float | None:
+def list_price(book: PriceBook, model: Any, provider: Any, base_url: Any, bucket: Any, at: Any) -> float | None:
     """Dollars per million tokens of a bucket at an instant; None where no price is known."""
     if not isinstance(at, (int, float)):
         return None
-    price = book.price(_text(model), _text(provider), on=_day(at))
+    price = book.price(_text(model), _text(provider), _text(base_url), on=_day(at))
     value = price.of(str(bucket)) if price is not None and bucket in BUCKETS else None
     return None if value is None else float(value)
 
 
-def priced_as(book: PriceBook, model: Any, provider: Any, at: Any) -> str | None:
+def priced_as(book: PriceBook, model: Any, provider: Any, base_url: Any, at: Any) -> str | None:
     """What a model is priced as at an instant, with how it was matched and by which list; None without a price."""
-    price = book.price(_text(model), _text(provider), on=_day(at)) if isinstance(at, (int, float)) else None
+    if not isinstance(at, (int, float)):
+        return None
+    price = book.price(_text(model), _text(provider), _text(base_url), on=_day(at))
     return None if price is None else f"{price.priced_as} ({price.match}, {price.source})"
 
 
