@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from state_ledger import __version__
+from state_ledger.bills.command import reconcile
 from state_ledger.cli.demo_store import demo
 from state_ledger.cli.serving import serve
 from state_ledger.companion.command import index
@@ -20,5 +21,5 @@ def main() -> None:
     """The books of a Hermes Agent state.db: what it cost and why."""
 
 
-for _verb in (serve, demo, migrate, index, export, import_, prices):
+for _verb in (serve, demo, migrate, index, export, import_, prices, reconcile):
     main.add_command(_verb)

@@ -7,8 +7,7 @@
 | `days_ago(days, zone)` | the calendar day, `YYYY-MM-DD`, that many days before today |
 | `canonical_model(model)` | the name under which spellings of one model are summed |
 | `price_spans(model, provider, base_url)` | JSON: the list prices of a model, each with the time in which it holds |
-| `list_price(model, provider, base_url, bucket, epoch)` | dollars per million tokens of `input`, `output`, `cache_read` or \
-`cache_write`; NULL where none is known |
+| `list_price(model, provider, base_url, bucket, epoch)` | dollars per million tokens of a bucket (`input`, …); or NULL |
 | `priced_as(model, provider, base_url, epoch)` | what a model is priced as, how it was matched and by which list |
 | `folded_name(name)` | a title or an id as it is searched: without case, `-`, `_` and `.` as blanks; '' for NULL |
 | `message_text(content)` | stored content as a person reads it |
@@ -65,7 +64,7 @@ def register(connection: Connection, zone: str, book: Callable[[], PriceBook] | 
     def days_ago(count: Any, name: Any) -> str:
         return (days.today(name or zone) - timedelta(days=int(count))).isoformat()
 
-    for name, arguments, function in (
+    every: list[tuple[str, int, Callable[..., Any]]] = [
         ("local_day", 2, local_day),
         ("day_start", 2, day_start),
         ("day_end", 2, day_end),
@@ -78,7 +77,8 @@ def register(connection: Connection, zone: str, book: Callable[[], PriceBook] | 
         ("message_shown_parts", 1, _message_shown_parts),
         ("untrue", -1, _untrue),
         *prices.functions(book),
-    ):
+    ]
+    for name, arguments, function in every:
         connection.create_function(name, arguments, function, deterministic=True)
     connection.create_aggregate("lineage_places", 4, _LineagePlaces)  # type: ignore[arg-type]
 

@@ -137,7 +137,7 @@ class Package:
         prices, timed = _on(model, day)
         values, tiers = {}, []
         for bucket in BUCKETS:
-            value = getattr(prices, f"{bucket}_mtok", None)
+            value: Any = getattr(prices, f"{bucket}_mtok", None)
             if hasattr(value, "base"):
                 tiers += [tier.start for tier in value.tiers]
                 value = value.base

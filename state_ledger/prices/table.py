@@ -146,7 +146,8 @@ def _row(file: Path, dated: str, node: yaml.Node) -> Row:
         raise PriceTableError(file, line, f"until {last} is before from {first}.")
     prices = {bucket: _dollars(file, bucket, cells[bucket]) for bucket in BUCKETS if bucket in cells}
     if all(price is None for price in prices.values()):
-        raise PriceTableError(file, line, f"the row of {name} has no price; write at least one of {', '.join(BUCKETS)}.")
+        needed = ", ".join(BUCKETS)
+        raise PriceTableError(file, line, f"the row of {name} has no price; write at least one of {needed}.")
     provider = cells["provider"].value.strip().lower() if "provider" in cells else ""
     note = cells["note"].value.strip() if "note" in cells else ""
     price = Price(name, provider, "exact", f"{file.name}, line {line}", dated, note=note, **prices)
