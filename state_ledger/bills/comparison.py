@@ -123,9 +123,8 @@ def _row(key: tuple[str, str], amount: Decimal | None, record: Mapping[str, Any]
     billed = None if amount is None else float(amount)
     if record is None:
         return Row(*key, billed, None)
-    return Row(
-        *key, billed, record["cost_usd"], record["sessions"], record["unknown_calls"] or 0, record["included_calls"] or 0
-    )
+    unknown, included = record["unknown_calls"] or 0, record["included_calls"] or 0
+    return Row(*key, billed, record["cost_usd"], record["sessions"], unknown, included)
 
 
 def _sum(day: str, model: str, rows: Sequence[Row]) -> Row:

@@ -7,7 +7,7 @@
 | `days_ago(days, zone)` | the calendar day, `YYYY-MM-DD`, that many days before today |
 | `canonical_model(model)` | the name under which spellings of one model are summed |
 | `price_spans(model, provider, base_url)` | JSON: the list prices of a model, each with the time in which it holds |
-| `list_price(model, provider, base_url, bucket, epoch)` | dollars per million tokens of a bucket (`input`, …); or NULL |
+| `list_price(model, provider, base_url, bucket, epoch)` | dollars per million tokens of a bucket (`input`, …) or NULL |
 | `priced_as(model, provider, base_url, epoch)` | what a model is priced as, how it was matched and by which list |
 | `folded_name(name)` | a title or an id as it is searched: without case, `-`, `_` and `.` as blanks; '' for NULL |
 | `message_text(content)` | stored content as a person reads it |
