@@ -11,7 +11,9 @@ _PLACEHOLDERS = {"tz": "Europe/Berlin", "since": "YYYY-MM-DD", "until": "YYYY-MM
 _WORDS = {"activity": "by activity (estimate)", "started": "day it started", "last_seen": "day last seen"}
 
 
-def field(name: str, label: str, value: str, bad: Set[str], *, kind: str = "text", empty: str = "all") -> dict[str, Any]:
+def field(
+    name: str, label: str, value: str, bad: Set[str], *, kind: str = "text", empty: str = "all"
+) -> dict[str, Any]:
     """One field. bad: names of parameters that cannot be meant; empty: what no value means."""
     placeholder = _PLACEHOLDERS.get(name, empty)
     return {"name": name, "label": label, "value": value, "kind": kind, "wrong": name in bad,

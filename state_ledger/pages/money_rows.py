@@ -20,7 +20,7 @@ def repriced(rows: Sequence[Record], by: str, as_model: str) -> str:
         Column(BY[by]),
         Column("Stored cost", True, "As recorded: actual, else estimated; what a subscription covers is 0"),
         Column(f"As {as_model}" if as_model else "List price", True, "The same tokens at list prices"),
-        Column("Difference", True, "List price less stored cost, of usage that has both in full, without subscriptions"),
+        Column("Difference", True, "List price less stored cost, where both are known in full"),
         Column("Incomplete", True, "Tokens of buckets without a price; they are in no amount"),
         Column("No price", True, "Tokens of models without any price; they are in no amount"),
     ]
@@ -59,7 +59,8 @@ def subscription(rows: Sequence[Record], by: str) -> str:
         return [Cell(figures.count(sums.of("included_calls"))), sums.dollars("list_price_usd"), sums.incomplete,
                 sums.tokens("unpriced_tokens")]  # fmt: skip
 
-    return table("Dollars that the bill does not show", columns, [[_name(row, by), *cells(_Sums([row]))] for row in rows],
+    body = [[_name(row, by), *cells(_Sums([row]))] for row in rows]
+    return table("Dollars that the bill does not show", columns, body,
                  totals=[Cell("Total"), *cells(_Sums(rows))], name="subscription-table")  # fmt: skip
 
 
@@ -75,7 +76,7 @@ def plausibility(rows: Sequence[Record], at: Links) -> str:
             Cell(row["model"] or "unknown", title=row["priced_as"] or ""),
             _dollars(row["stored_usd"]),
             _dollars(row["list_price_usd"]),
-            Cell("no data" if row["ratio"] is None else f"{row['ratio']:,.3g}", word=row["ratio"] is None),
+            Cell(figures.count(row["ratio"]), word=row["ratio"] is None),
             Cell(row["finding"], sub="" if row["in_sums"] else "set aside: in no sum"),
         ]
         for row in rows
@@ -108,8 +109,10 @@ class _Sums:
 
 
 def _compared(sums: _Sums) -> list[Cell]:
+    some = sums.of("difference_usd") is not None
     return [
-        sums.dollars("cost_usd"), sums.dollars("repriced_usd"), sums.dollars("difference_usd"), sums.incomplete,
+        sums.dollars("cost_usd"), sums.dollars("repriced_usd"),
+        sums.dollars("difference_usd") if some else Cell("none", word=True), sums.incomplete,
         sums.tokens("unpriced_tokens"),
     ]  # fmt: skip
 
@@ -139,5 +142,6 @@ def _name(row: Record, by: str) -> Cell:
     matches = set((row["price_match"] or "").split(",")) - {"exact", "none", ""}
     if by != "model" or not priced[0] or not matches:
         return Cell(name)
-    listed = ", ".join(priced[:_PRICED_AS]) + (f" and {len(priced) - _PRICED_AS} more" if len(priced) > _PRICED_AS else "")
+    more = f" and {len(priced) - _PRICED_AS} more" if len(priced) > _PRICED_AS else ""
+    listed = ", ".join(priced[:_PRICED_AS]) + more
     return Cell(name, sub=f"priced as {listed} ({', '.join(sorted(matches))})")
