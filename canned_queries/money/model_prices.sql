@@ -52,6 +52,7 @@ LEFT JOIN used AS u
   ON u.model = p.model AND u.billing_provider = p.billing_provider AND u.billing_base_url = p.billing_base_url
 WHERE coalesce(day_start(:day, 'UTC'), day_start(days_ago(0, 'UTC'), 'UTC')) >= p.from_epoch
   AND coalesce(day_start(:day, 'UTC'), day_start(days_ago(0, 'UTC'), 'UTC')) < p.until_epoch
+  AND (u.model IS NOT NULL OR p.model NOT IN ('', 'unknown'))
   AND (:model = '' OR p.canonical_model = canonical_model(:model))
 ORDER BY CASE WHEN p.price_match = 'none' THEN 0 ELSE 1 END, processed_tokens DESC, p.model, p.billing_provider, p.billing_base_url
 LIMIT :limit
