@@ -233,6 +233,7 @@ def test_pages_fit_every_screen(
         "cost": f"/{name}/-/cost?period=all",
         "cost-days": f"/{name}/-/cost?period=all&group=day",
         "cost-work": f"/{name}/-/cost?period=all&group=work&limit=20",
+        "money": f"/{name}/-/money?period=all",
     }
     for title, path in pages.items():
         page = here.go(path)

@@ -128,7 +128,8 @@ class TestRepriced:
         sums = set()
         for by in BY:
             rows = ask(store, table, "repriced", by=by, prices=prices)
-            columns = ("repriced_usd", "difference_usd", "cost_usd", "input_tokens", "unpriced_tokens", "incomplete_tokens")
+            columns = ("repriced_usd", "difference_usd", "cost_usd", "input_tokens", "unpriced_tokens",
+                       "incomplete_tokens")  # fmt: skip
             sums.add(tuple(round(fsum(row[c] or 0 for row in rows), 6) for c in columns))
         assert len(sums) == 1
         ledger = ask(store, table, "cost_per_model")
@@ -176,7 +177,8 @@ class TestPlausibility:
         assert found["title"]["finding"].startswith("about 1,000 times the list price")
         assert found["vision"]["finding"].startswith("about 1,000,000 times the list price")
         assert found["web"]["finding"] == "about a thousandth of the list price"
-        assert found["title"]["ratio"] == pytest.approx(1000) and found["vision"]["list_price_usd"] == pytest.approx(4.4)
+        assert found["title"]["ratio"] == pytest.approx(1000)
+        assert found["vision"]["list_price_usd"] == pytest.approx(4.4)
 
     def test_says_what_is_in_no_sum(self, store: Path, table: Settings) -> None:
         found = {row["task"]: row["in_sums"] for row in ask(store, table, "cost_plausibility")}

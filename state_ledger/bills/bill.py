@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import chain
@@ -146,17 +147,17 @@ def _csv_records(name: str, first: int, ahead: str, rest: Iterable[str]) -> Reco
 
 
 def _json_records(name: str, first: int, ahead: str, rest: TextIO) -> Records:
-    try:
-        begun = json.loads(ahead, parse_float=str, parse_int=str)
-    except ValueError:
-        begun = None
+    begun = None
+    if ahead.lstrip().startswith("{") and len(ahead) <= MOST_JSON:
+        with suppress(ValueError, RecursionError):  # the beginning of a document, or wrong: told below
+            begun = json.loads(ahead)
     if isinstance(begun, dict) and not any(isinstance(value, list) for value in begun.values()):
         lines = ((number, text) for number, text in enumerate(chain([ahead], rest), first) if text.strip())
         for number, text in lines:
-            yield _json_record(name, number, _loaded(name, text, number))
+            yield _json_record(name, number, _loaded(name, text.strip(), number))
         return
     text = ahead + rest.read(MOST_JSON)
-    if rest.read(1):
+    if len(text) > MOST_JSON or rest.read(1):
         raise BillError(name, None, f"a JSON document of more than {MOST_JSON:,} characters is too long to be read as a"
                         " whole; write one object a line, or CSV")  # fmt: skip
     document = _loaded(name, text, first)
@@ -181,7 +182,7 @@ def _loaded(name: str, text: str, first: int) -> Any:
 
 def _json_record(name: str, place: int | str, entry: Any) -> tuple[int | str, Mapping[str, Any], Mapping[str, str]]:
     if not isinstance(entry, dict):
-        raise BillError(name, place, "this is no object with date, model and amount")
+        raise BillError(name, place, "this entry is no object with date, model and amount")
     roles, wrong = columns.find(list(entry))
     if wrong:
         raise BillError(name, place, wrong)
