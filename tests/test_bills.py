@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from state_ledger.bills import Bill, BillError, read_file, read_text
 from state_ledger.bills.bill import NO_MODEL
+from state_ledger.bills.comparison import same_models
 from state_ledger.bills.values import Meaningless, amount, day
 from state_ledger.cli import main
 from tests import books
@@ -216,6 +217,19 @@ class TestComparing:
         row = next(row for row in json.loads(whole.output)["rows"] if row["model"] == "model-a")
         assert (row["booked_usd"], row["difference_usd"]) == (11.0, -2.0)
         assert [each["session_id"] for each in row["explained_by"]] == ["next"]
+
+    def test_a_bills_own_spelling_of_a_model_is_recognised(self) -> None:
+        booked = {"claude-sonnet-4-5", "gpt-4.5", "gpt-5.4", "o3-mini"}
+        billed = {"claude-4.5-sonnet", "claude sonnet 4.5", "gpt-5-4", "o4-mini", "gpt-4", NO_MODEL}
+        assert same_models(billed, booked) == {
+            "claude-4.5-sonnet": "claude-sonnet-4-5", "claude sonnet 4.5": "claude-sonnet-4-5", "gpt-5-4": "gpt-5.4",
+        }  # fmt: skip
+        assert same_models({"a b"}, {"a-b", "b-a"}) == {}
+
+    def test_other_spellings_and_kinds_of_use_add_up(self, store: Path, written: Any) -> None:
+        text = 'date,model,amount\n2026-06-01,"A Model, input",1\n2026-06-01,"x/model-a-20260101, output",3\n'
+        ended = reconcile(store, written(text), "--tz", "UTC")
+        assert "model-a: $4.00, $4.00, $0.00 (billed as A Model, x/model-a-20260101)" in ended.output
 
     def test_json_has_every_row_of_either_side_and_they_add_up(self, store: Path, written: Any) -> None:
         said = json.loads(reconcile(store, written(self.AGREES), "--tz", "UTC", "--json").output)

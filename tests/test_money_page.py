@@ -61,8 +61,8 @@ class TestMoney:
         for question in ("repriced", "cache_savings", "subscription_value", "cost_plausibility"):
             (asked,) = [href for href in page.hrefs(f"/demo/{question}?") or page.hrefs(f"/demo/{question}")
                         if ".json" not in href and ".csv" not in href]  # fmt: skip
-            rows = (await datasette.client.get(asked.replace(question, f"{question}.json"),
-                                               params={"_shape": "objects", **_query(asked)})).json()["rows"]  # fmt: skip
+            address, shape = asked.replace(question, f"{question}.json"), {"_shape": "objects"}
+            rows = (await datasette.client.get(address, params={**shape, **_query(asked)})).json()["rows"]
             assert rows and page.hrefs(f"/demo/{question}.csv"), question
             if question == "repriced":
                 total = fsum(row["repriced_usd"] or 0 for row in rows)

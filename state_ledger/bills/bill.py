@@ -54,6 +54,17 @@ class Bill:
     credits: Decimal = Decimal(0)
     spelled: dict[str, set[str]] = field(default_factory=dict)
 
+    def renamed(self, names: Mapping[str, str]) -> Bill:
+        """The same bill with models under other names; those that `names` leaves out keep theirs."""
+        amounts: dict[tuple[str, str], Decimal] = {}
+        spelled: dict[str, set[str]] = {}
+        for (day, model), amount in self.amounts.items():
+            key = (day, names.get(model, model))
+            amounts[key] = amounts.get(key, Decimal(0)) + amount
+        for model, spellings in self.spelled.items():
+            spelled.setdefault(names.get(model, model), set()).update(spellings)
+        return Bill(self.name, amounts, self.lines, self.credits, spelled)
+
     @property
     def total(self) -> Decimal:
         return sum(self.amounts.values(), Decimal(0))
@@ -67,9 +78,10 @@ class Bill:
         return max(day for day, _model in self.amounts)
 
     def add(self, day: str, model: str, amount: Decimal) -> None:
-        """Takes one line in."""
-        name = canonical_model(model) if model.strip() else NO_MODEL
-        self.spelled.setdefault(name, set()).add(model.strip())
+        """Takes one line in. What stands after a comma in the model's name is the kind of use: `m, cached input`."""
+        named = model.partition(",")[0].strip()
+        name = canonical_model(named) if named else NO_MODEL
+        self.spelled.setdefault(name, set()).add(named)
         key = (day, name)
         self.amounts[key] = self.amounts.get(key, Decimal(0)) + amount
         self.lines += 1

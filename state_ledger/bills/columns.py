@@ -9,7 +9,8 @@ NAMES = {
     "date": ("date", "day", "usage date", "usage date utc", "date utc", "timestamp", "time", "created at", "start time",
              "starting at", "bucket start"),
     "model": ("model", "model name", "model id", "model version", "model permaslug", "line item"),
-    "amount": ("amount", "amount usd", "cost", "cost usd", "total cost", "cost total", "total", "spend", "price"),
+    "amount": ("amount", "amount usd", "cost", "cost usd", "total cost", "cost total", "total", "spend", "price",
+               "amount value"),
     "currency": ("currency", "currency code", "amount currency"),
 }  # fmt: skip
 """The names that are recognised, in whatever case, with blanks, `_`, `-` or brackets between the words."""

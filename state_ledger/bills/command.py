@@ -115,8 +115,8 @@ def _as_json(found: Comparison, explained: Explained) -> str:
         "parameters": dict(found.asked),
         "total": {"billed_usd": found.total.billed, "booked_usd": found.total.booked,
                   "difference_usd": found.total.difference},
-        "models": [{key: value for key, value in _record(row).items() if key not in ("day", "why", "sessions")}
-                   for row in found.models],
+        "models": [{"model": row.model, "billed_as": found.billed_as(row.model), "billed_usd": row.billed,
+                    "booked_usd": row.booked, "difference_usd": row.difference} for row in found.models],
         "rows": [{**_record(row), "explained_by": behind.get((row.day, row.model), [])} for row in found.rows],
     }  # fmt: skip
     return json.dumps(said, indent=1)
@@ -134,7 +134,9 @@ def _in_words(found: Comparison, explained: Explained) -> str:
     if bill.credits:
         lines.append(f"Credits on the bill: {_money(float(bill.credits))}.")
     lines.append("By model: billed, in the books, difference")
-    lines += [f"  {row.model}: {_amounts(row)}" for row in found.models]
+    for row in found.models:
+        named = found.billed_as(row.model)
+        lines.append(f"  {row.model}: {_amounts(row)}{f' (billed as {named})' if named else ''}")
     if not found.largest:
         return "\n".join([*lines, "No day and model differs by a cent."])
     lines.append(f"{len(found.largest):,} of {len(found.rows):,} days and models differ; the largest:")

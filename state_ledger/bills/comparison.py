@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from decimal import Decimal
 from math import fsum
@@ -83,6 +84,10 @@ class Comparison:
         """The rows that differ, most different first."""
         return sorted((row for row in self.rows if row.differs), key=lambda row: (-abs(row.difference), row.day))
 
+    def billed_as(self, model: str) -> str:
+        """The names of a model on the bill, '' where it is the books' own."""
+        return ", ".join(sorted(self.bill.spelled.get(model, set()) - {model, ""}))
+
     def explained_by(self, row: Row, ask: Answers, most: int) -> Sequence[Mapping[str, Any]]:
         """The sessions behind a row, dearest first: records of the question `cost_sessions`."""
         if not row.sessions:
@@ -110,6 +115,7 @@ def compare(bill: Bill, ask: Answers, *, tz: str, day_rule: str = "", provider: 
             " shorter bill, or raise the setting max_limit."
         )
     booked = {(record["day"], record["model"]): record for record in answer.records()}
+    bill = bill.renamed(same_models({model for _day, model in bill.amounts}, {model for _day, model in booked}))
     rows = [_row(key, bill.amounts.get(key), booked.get(key)) for key in sorted({*bill.amounts, *booked})]
     by_model: dict[str, list[Row]] = {}
     for row in rows:
@@ -117,6 +123,25 @@ def compare(bill: Bill, ask: Answers, *, tz: str, day_rule: str = "", provider: 
     models = [_sum("", model, of) for model, of in by_model.items()]
     models.sort(key=lambda row: (-abs(row.difference), row.model))
     return Comparison(bill, rows, models, _sum("", "", rows), answer.parameters)
+
+
+def same_models(billed: Set[str], booked: Set[str]) -> dict[str, str]:
+    """The books' names of models that a bill spells in its own way; only where there is no doubt.
+
+    `claude-4.5-sonnet` and `Claude Sonnet 4.5` are `claude-sonnet-4-5`: the same words in any order, the same
+    numbers in the same order.
+    """
+    known: dict[str, list[str]] = {}
+    for model in booked:
+        known.setdefault(_words(model), []).append(model)
+    found = {model: known.get(_words(model), []) for model in billed - booked - {NO_MODEL}}
+    return {model: names[0] for model, names in found.items() if len(names) == 1}
+
+
+def _words(model: str) -> str:
+    parts = re.findall(r"[^\W_]+", model.lower())
+    words, numbers = sorted(part for part in parts if not part.isdigit()), [part for part in parts if part.isdigit()]
+    return " ".join([*words, *numbers])
 
 
 def _row(key: tuple[str, str], amount: Decimal | None, record: Mapping[str, Any] | None) -> Row:

@@ -29,7 +29,7 @@ Explained = Sequence[tuple[Row, Sequence[Mapping[str, Any]]]]
 def by_model(found: Comparison) -> str:
     """One row per model."""
     rows = [
-        [Cell(row.model, title=", ".join(sorted(filter(None, found.bill.spelled.get(row.model, ()))))), *_sides(row)]
+        [Cell(row.model, sub=f"billed as {named}" if (named := found.billed_as(row.model)) else ""), *_sides(row)]
         for row in found.models
     ]
     return table("Dollars, the largest difference first", [Column("Model"), *_SIDES], rows,
