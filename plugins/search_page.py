@@ -26,6 +26,7 @@ from state_ledger.pages.search_address import LISTS, QUESTION, SESSIONS_QUESTION
 from state_ledger.plugins import json_answer, page
 from state_ledger.plugins.stores import registry
 from state_ledger.search import marks
+from state_ledger.search.request import ROUTES
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
@@ -39,16 +40,6 @@ LABELS = {"source": "source", "exclude_source": "not from", "role": "role", "mod
 EXAMPLES = ('"exact phrase"', "src/main.py", "don't", "prefix*", "harbour OR port", "cache NOT redis", "桂林")
 
 _BLANK_LINES = re.compile(r"\s*\n\s*")
-
-ROUTES = {
-    "index": "the index of words",
-    "companion": "the companion's index",
-    "cjk": "the index of Chinese, Japanese and Korean",
-    "trigram": "the index of three characters",
-    "scan": "reading messages one by one",
-}
-"""Who answered, in words; a route that is not here is shown by its name."""
-
 
 @hookimpl
 def register_routes() -> list[tuple[str, Any]]:

@@ -21,9 +21,7 @@ class StoreAccessError(StateLedgerError):
     snapshot_possible: whether `snapshot.take` can read the file all the same.
     """
 
-    def __init__(
-        self, path: str | Path, problem: str, remedy: str, *, snapshot_possible: bool = False
-    ) -> None:
+    def __init__(self, path: str | Path, problem: str, remedy: str, *, snapshot_possible: bool = False) -> None:
         super().__init__(f"{problem} {remedy}")
         self.path = Path(path)
         self.problem = problem
@@ -78,10 +76,10 @@ class StoreBusyError(StateLedgerError, sqlite3.OperationalError):
     Also a `sqlite3.OperationalError`, which is what programs written for such stores catch.
     """
 
-    def __init__(self, path: str | Path, waited_s: float, holder: str | None = None) -> None:
+    def __init__(self, path: str | Path, waited_s: float, holder: str | None = None, *, doing: str = "stored") -> None:
         by = f" by {holder}" if holder else " by another program"
         super().__init__(
-            f"{path} is locked{by}, and stayed so for {waited_s:.1f} s: nothing was stored. "
+            f"{path} is locked{by}, and stayed so for {waited_s:.1f} s: nothing was {doing}. "
             "Try again, or end that program if it hangs."
         )
         self.path = Path(path)
@@ -100,17 +98,23 @@ class StoreFullError(StateLedgerError, sqlite3.OperationalError):
         self.path = Path(path)
 
 
-class SchemaTooNewError(StateLedgerError):
-    """A write to a store of a newer schema would need columns that it does not have (any more).
+class BackupError(StateLedgerError):
+    """A backup could not be made, verified or restored; the store and older backups are as they were."""
 
-    path: the store. version: its schema version. absent: the missing columns, `{table: (column, …)}`.
+
+class SchemaTooNewError(StateLedgerError):
+    """A store of a newer schema lacks columns that a write needs, or was to be rewritten.
+
+    path: the store. version: its schema version. absent: the missing columns, `{table: (column, …)}`;
+    empty where nothing is missing but the file as a whole was to be rewritten.
     """
 
     def __init__(self, path: str | Path, version: int, absent: Mapping[str, tuple[str, ...]]) -> None:
         parts = [f"{table} ({', '.join(columns)})" if columns else table for table, columns in absent.items()]
+        why = f" and lacks what a write needs: {'; '.join(parts)}" if parts else " and does not rewrite"
         super().__init__(
-            f"{path} has schema {version}, which is newer than this program knows, and lacks what a write "
-            f"needs: {'; '.join(parts)}. It can be read; update state-ledger to write to it."
+            f"{path} has schema {version}, which is newer than this program knows{why}. It can be read; update "
+            "state-ledger to write to it."
         )
         self.path = Path(path)
         self.version = version

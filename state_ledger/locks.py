@@ -6,11 +6,10 @@ renew it, so that the lock of a program that died is free again after a while.
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 import time
 
+from state_ledger import processes
 from state_ledger.sqlite import Connection
 from state_ledger.writing.writer import Writer
 
@@ -86,15 +85,4 @@ def _live_lock(session_id: str) -> tuple[str, tuple[str, float]]:
 def _is_dead(holder: str) -> bool:
     """Whether a holder names a process that surely does not run."""
     named = _PID.search(holder)
-    if named is None or sys.platform == "win32":  # where asking after a process would end it
-        return False
-    number = int(named.group(1))
-    if number == 0:
-        return False
-    try:
-        os.kill(number, 0)
-    except ProcessLookupError:
-        return True
-    except (PermissionError, OverflowError):
-        return False
-    return False
+    return named is not None and processes.surely_ended(int(named.group(1)))

@@ -78,13 +78,22 @@ def find_stores(environ: Mapping[str, str] | None = None) -> list[Path]:
 
 def cache_folder(environ: Mapping[str, str] | None = None) -> Path:
     """The folder for what can be made again, by the habit of the system; it may not exist yet."""
+    return _folder_of_ours(environ, "XDG_CACHE_HOME", "Caches", ".cache")
+
+
+def data_folder(environ: Mapping[str, str] | None = None) -> Path:
+    """The folder for what cannot be made again, by the habit of the system; it may not exist yet."""
+    return _folder_of_ours(environ, "XDG_DATA_HOME", "Application Support", ".local/share")
+
+
+def _folder_of_ours(environ: Mapping[str, str] | None, variable: str, on_macos: str, elsewhere: str) -> Path:
     environ = os.environ if environ is None else environ
     if sys.platform == "win32":
         base = environ.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
     elif sys.platform == "darwin":
-        base = environ.get("XDG_CACHE_HOME") or str(Path.home() / "Library" / "Caches")
+        base = environ.get(variable) or str(Path.home() / "Library" / on_macos)
     else:
-        base = environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+        base = environ.get(variable) or str(Path.home() / elsewhere)
     return Path(base).expanduser() / "state-ledger"
 
 

@@ -131,7 +131,7 @@ def test_the_command_rewrites_and_says_when_there_is_no_room(shared_store, monke
     assert refused.exit_code == 1 and "99 are free" in refused.output
     monkeypatch.undo()
     monkeypatch.setattr(migrate, "LARGE_MESSAGES", 0)
-    done = CliRunner().invoke(main, ["migrate", str(path)])
+    done = CliRunner().invoke(main, ["migrate", str(path), "--yes", "--no-backup"])
     assert done.exit_code == 0 and "is up to date" in done.output, done.output
     assert_sound(path)
     again = CliRunner().invoke(main, ["migrate", "--dry-run", str(path)])

@@ -8,12 +8,11 @@ from __future__ import annotations
 import os
 import random
 import select
-import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -24,15 +23,13 @@ from state_ledger.errors import StoreFullError
 from state_ledger.session_db import SessionDB
 from state_ledger.sqlite import sqlite3
 from state_ledger.writing import journal
+from tests.conftest import ROOT, unix
 
 STRESS = os.environ.get("STATE_LEDGER_STRESS") == "1"
 PROCESSES = 8
 APPENDS = 2500 if STRESS else 300
 KILLS = 150 if STRESS else 25
 KILL_EVERY_S = 0.2
-ROOT = Path(__file__).resolve().parents[1]
-
-unix = pytest.mark.skipif(sys.platform == "win32", reason="a process cannot be killed like this there")
 
 
 def appender(path: Path, name: str, count: int) -> subprocess.Popen[str]:
@@ -145,22 +142,8 @@ def test_what_was_acknowledged_survives_kills(tmp_path: Path) -> None:
     assert_clean(path)
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 4 MB."""
-    if not sys.platform.startswith("linux") or os.geteuid() != 0 or not shutil.which("mount"):
-        pytest.skip("only root can mount a small disk, and only on Linux this way")
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    options: Sequence[str] = ("mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder))
-    if subprocess.run(options, capture_output=True).returncode:
-        pytest.skip("no file system may be mounted here")
-    yield folder
-    # Lazily: the descriptor that a store's header was read by stays open (see state_ledger.access).
-    subprocess.run(("umount", "-l", str(folder)), check=True)
-
-
-def test_a_full_disk_is_an_error_and_keeps_earlier_rows(small_disk: Path) -> None:
+def test_a_full_disk_is_an_error_and_keeps_earlier_rows(disk: Callable[[int], Path]) -> None:
+    small_disk = disk(4)
     path = small_disk / "state.db"
     stored = []
     with SessionDB(path) as db:

@@ -16,7 +16,13 @@ import click
 @click.option("--messages-per-session", type=click.FloatRange(1), default=30.0, show_default=True)
 @click.option("--until", type=click.DateTime(["%Y-%m-%d"]), help="Last day; by default a fixed one.")
 def demo(path: Path, seed: int, sessions: int, days: int, messages_per_session: float, until: datetime | None) -> None:
-    """Writes a demo store to PATH, which must not exist."""
+    """Writes a demo store to PATH, which must not exist.
+
+    \b
+    Examples:
+      state-ledger demo demo.db
+      state-ledger demo big.db --sessions 2000 --days 365
+    """
     from state_ledger.demo import make_demo
 
     end = None if until is None else until.replace(tzinfo=timezone.utc) + timedelta(days=1, seconds=-1)

@@ -75,6 +75,12 @@ def serve(
 
     Without a PATH: the stores of this user ($HERMES_HOME or ~/.hermes, with its profiles), or a
     demo store if there is none. Options that are not listed go to `datasette serve`.
+
+    \b
+    Examples:
+      state-ledger serve
+      state-ledger serve state.db --port 9000 --no-browser
+      state-ledger serve a.db b.db --setting sql_time_limit_ms 3000
     """
     given = split_arguments(arguments)
     paths = given.paths or ([] if given.value("-i", "--immutable") else _own_stores())

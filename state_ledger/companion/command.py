@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import sys
 import time
-from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from state_ledger.errors import StateLedgerError
+from state_ledger.cli import output
 
 if TYPE_CHECKING:
     from state_ledger.companion.report import Report
@@ -23,41 +19,33 @@ if TYPE_CHECKING:
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("--rebuild", is_flag=True, help="Throw away what there is and begin anew.")
 @click.option("--status", "only_status", is_flag=True, help="Say what state it is in; change nothing.")
-@click.option("--json", "as_json", is_flag=True, help="Say it as JSON.")
+@output.json_option
+@output.told()
 def index(path: Path, rebuild: bool, only_status: bool, as_json: bool) -> None:
     """Makes or refreshes the companion of the store at PATH, which is only read.
 
     The companion is a file in your cache folder that finds text in scripts without spaces at once. New,
     deleted and changed messages are taken over; what was interrupted is taken up again by the next run.
+
+    \b
+    Examples:
+      state-ledger index state.db
+      state-ledger index state.db --status --json
     """
     from state_ledger.companion.building import refresh
     from state_ledger.companion.status import status
 
+    if only_status:
+        state = status(path)
+        output.echo_json(state) if as_json else click.echo(_state_in_words(state, path))
+        return
     try:
-        if only_status:
-            state = status(path)
-            click.echo(_as_json(state) if as_json else _state_in_words(state, path))
-            return
-        with click.progressbar(length=1, label="Reading messages", file=sys.stderr) as bar:
-            report = refresh(path, rebuild=rebuild, progress=_mover(bar))
-        click.echo(_as_json(report) if as_json else _report_in_words(report))
-    except StateLedgerError as error:
-        raise click.ClickException(str(error)) from error
+        with output.progress("Reading messages") as move:
+            report = refresh(path, rebuild=rebuild, progress=move)
     except OSError as error:
         why = error.strerror or str(error)
         raise click.ClickException(f"The companion of {path} could not be written: {why}.") from error
-
-
-def _mover(bar: Any) -> Callable[[int, int], None]:
-    def move(done: int, total: int) -> None:
-        bar.length = max(total, 1)
-        bar.update(max(done - bar.pos, 0))
-
-    return move
-
-
-def _as_json(record: Report | Status) -> str:
-    return json.dumps(asdict(record), default=str, indent=1)
+    output.echo_json(report) if as_json else click.echo(_report_in_words(report))
 
 
 def _report_in_words(report: Report) -> str:

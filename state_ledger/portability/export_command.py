@@ -11,7 +11,9 @@ from typing import IO, Any
 
 import click
 
-from state_ledger.errors import StateLedgerError
+from state_ledger.cli import output
+from state_ledger.cli.given import param_option
+from state_ledger.cli.given import parameters as parameters_of
 from state_ledger.portability.formats import ALIASES, FORMATS, Format
 from state_ledger.portability.scope import Scope
 
@@ -27,7 +29,7 @@ SCOPES = ("session", "conversation", "work", "source")
 @click.option("--query", metavar="TEXT", help="The messages that a search finds.")
 @click.option("--all", "everything", is_flag=True, help="All sessions.")
 @click.option("--question", metavar="NAME", help="All rows of a canned query, with --param for its parameters.")
-@click.option("--param", "params", multiple=True, metavar="NAME=VALUE", help="A parameter of the canned query.")
+@param_option
 @click.option("--format", "form", type=click.Choice([*FORMATS, *ALIASES]), default="jsonl", show_default=True)
 @click.option("--output", metavar="FILE", help="Where to (- is standard output); by default a file named for it.")
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
@@ -37,20 +39,24 @@ SCOPES = ("session", "conversation", "work", "source")
 @click.option("--taken-back", is_flag=True, help="Also messages that were taken back.")
 @click.option("--spreadsheet-safe", is_flag=True, help="CSV: mark cells that a spreadsheet would run as text.")
 @click.option("--zone", metavar="NAME", help="Time zone of HTML and Markdown; by default the machine's.")
+@output.told()
 def export(path: Path, **given: Any) -> None:
-    """Writes sessions, conversations, searches or canned queries of the store at PATH to a file.
+    """Writes sessions, searches or canned queries to a file.
 
     The file is complete, or the command says why not and ends with an error.
+
+    \b
+    Examples:
+      state-ledger export state.db --work ID --format html
+      state-ledger export state.db --all --output - | gzip > all.jsonl.gz
+      state-ledger export state.db --question cost_per_day --format csv
     """
     form = FORMATS[ALIASES.get(given["form"], given["form"])]
-    try:
-        scope = _scope(given)
-        if scope is None:
-            _export_question(path, form, given)
-        else:
-            _export_scope(path, scope, form, given)
-    except StateLedgerError as error:
-        raise click.ClickException(str(error)) from error
+    scope = _scope(given)
+    if scope is None:
+        _export_question(path, form, given)
+    else:
+        _export_scope(path, scope, form, given)
 
 
 def _scope(given: dict[str, Any]) -> Scope | None:
@@ -95,12 +101,11 @@ def _export_scope(path: Path, scope: Scope, form: Format, given: dict[str, Any])
         made = Export.open(Source(connection), scope, options, store=path.stem, among=found)
         if form.rows and not made.plan.messages:
             raise NothingToExport(f"There is nothing to export: {scope} has no messages.")
-        with _output(given, path.stem, scope.kind, scope.value, form) as write:
-            bar = click.progressbar(length=made.plan.messages, label="Exporting", file=sys.stderr)
-            with bar:
-                for piece in form.write(made):
-                    write(piece)
-                    bar.update(made.given_messages - bar.pos)
+        place = _output(given, path.stem, scope.kind, scope.value, form)
+        with place as write, output.progress("Exporting") as move:
+            for piece in form.write(made):
+                write(piece)
+                move(made.given_messages, made.plan.messages)
     finally:
         connection.close()
     if not made.whole:
@@ -123,7 +128,7 @@ def _export_question(path: Path, form: Format, given: dict[str, Any]) -> None:
     if form.name not in question_file.FORMS:
         forms = ", ".join(question_file.FORMS)
         raise click.UsageError(f"A canned query is exported as one of {forms}.")
-    parameters = dict(_pair(text) for text in given["params"])
+    parameters = parameters_of(given["params"])
     settings = Settings()
     connection = open_for_reading(path, settings=settings)
     try:
@@ -142,13 +147,6 @@ def _export_question(path: Path, form: Format, given: dict[str, Any]) -> None:
 def _redact(form: Format, given: dict[str, Any]) -> bool:
     wanted: bool | None = given["redact"]
     return (form.shared or given["redact_emails"] or given["redact_homes"]) if wanted is None else wanted
-
-
-def _pair(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise click.UsageError(f"--param {text}: write NAME=VALUE.")
-    return name.strip(), value
 
 
 @contextmanager

@@ -9,6 +9,15 @@ from typing import Any
 NEWEST, OLDEST, BEST = "newest", "oldest", "best"
 SORTS = (NEWEST, OLDEST, BEST)
 
+ROUTES = {
+    "index": "the index of words",
+    "companion": "the companion's index",
+    "cjk": "the index of Chinese, Japanese and Korean",
+    "trigram": "the index of three characters",
+    "scan": "reading messages one by one",
+}
+"""Who answered, in words; a route that is not here is shown by its name."""
+
 RANKED = 2000
 """How many of the newest matches are ranked by "best match": ranking costs 2 to 4 µs for every match."""
 

@@ -85,6 +85,14 @@ class Writer:
         version = self._shape.version
         return version is not None and version > SCHEMA_VERSION
 
+    def refuse_too_new(self, *, newer: bool = True) -> None:
+        """Raises SchemaTooNewError if nothing may be written here: a newer schema that lacks a column we know.
+
+        newer: False where a newer schema itself is a reason, as for what rewrites the whole file.
+        """
+        if self._absent or (self.too_new and not newer):
+            raise SchemaTooNewError(self.path, self._shape.version or 0, self._absent)
+
     def renew_shape(self) -> Shape:
         """Looks at the file again, after its tables were changed; returns the new shape."""
         with self.lock:
@@ -225,8 +233,7 @@ class Writer:
         """Other programs change the schema too, also while we have the store open."""
         if self._read_cookie() != self._schema_cookie:
             self.renew_shape()
-        if self._absent:
-            raise SchemaTooNewError(self.path, self._shape.version or 0, self._absent)
+        self.refuse_too_new()
         if self._cjk_in_the_way:
             # In a store of any schema: no message is lost for an index that only others can keep.
             cjk.step_aside(self.connection)

@@ -1,0 +1,132 @@
+"""`state-ledger search`: the search of the pages, in a terminal or as JSON."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from state_ledger.cli import given, output
+from state_ledger.errors import StateLedgerError
+from state_ledger.search import marks
+from state_ledger.search.request import ROUTES, SORTS, Answer, Hit, Request
+
+
+@click.command()
+@click.argument("text")
+@click.argument("paths", nargs=-1, metavar="[PATH]...", type=click.Path(path_type=Path))
+@click.option("--source", "sources", multiple=True, metavar="NAME", help="Only sessions of this source; repeatable.")
+@click.option("--role", "roles", multiple=True, metavar="NAME", help="Only this role: user, assistant, tool.")
+@click.option("--sort", type=click.Choice(SORTS), default="newest", show_default=True, help="Order of the hits.")
+@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="At most so many of each store.")
+@click.option("--before", type=click.IntRange(1), metavar="ID", help="Go on after this message, the last one shown.")
+@click.option("--taken-back", is_flag=True, help="Also messages that were taken back.")
+@output.json_option
+def search(text: str, paths: tuple[Path, ...], as_json: bool, **filters: Any) -> None:
+    """Finds messages that hold TEXT in the stores at PATH, by default in all of yours.
+
+    Words must all occur; "exact phrase", OR, NOT, prefix* and parentheses work, all else is literal. Matches
+    are marked in a terminal, and stand between >>> and <<< elsewhere.
+
+    \b
+    Examples:
+      state-ledger search 'deploy OR rollback'
+      state-ledger search '"connection refused"' state.db --role tool --sort oldest
+      state-ledger search harbour --source telegram --limit 5 --json
+    """
+    request = Request(
+        q=text,
+        sources=filters["sources"] or None,
+        roles=filters["roles"],
+        sort=filters["sort"],
+        before=filters["before"],
+        limit=filters["limit"],
+        inactive=filters["taken_back"],
+    )
+    stores = given.stores(paths)
+    if filters["before"] is not None and (len(stores) > 1 or filters["sort"] == "best"):
+        raise click.UsageError("--before goes on in one store, by time: name the store, and sort by newest or oldest.")
+    answers, failed = [], False
+    for store in stores:
+        try:
+            answer = _find(store, request)
+        except StateLedgerError as error:
+            failed = True
+            click.echo(f"Left out: {error}", err=True)
+            continue
+        if as_json:
+            answers.append(_record(store, answer))
+        else:
+            _show(store, answer, named=len(stores) > 1)
+    if as_json:
+        output.echo_json({"query": text, "stores": answers})
+    if failed:
+        raise click.exceptions.Exit(output.NOT_WELL)
+
+
+def _find(store: Path, request: Request) -> Answer:
+    from state_ledger import companion
+    from state_ledger.connection import open_for_reading
+    from state_ledger.errors import StoreAccessError
+    from state_ledger.search import answering
+    from state_ledger.shape import Shape
+    from state_ledger.sqlite import sqlite3
+
+    try:
+        with closing(open_for_reading(store)) as connection, companion.beside(connection) as beside:
+            shape = Shape.read(connection)
+            if not shape.is_store:
+                raise StoreAccessError(store, f"{store} has no sessions and messages.", "Name a state.db file.")
+            return answering.find(connection, request, shape=shape, companion=beside)
+    except sqlite3.DatabaseError as error:
+        raise StoreAccessError(store, f"{store} cannot be searched ({error}).", "Restore it from a backup.") from error
+
+
+def _record(store: Path, answer: Answer) -> dict[str, Any]:
+    """An answer as JSON has it: snippets in their plain form, with the places of the matches."""
+    hits = [
+        {**asdict(hit), "snippet": marks.plain(hit.snippet), "matches": marks.places(hit.snippet)}
+        for hit in answer.hits
+    ]
+    return {"store": str(store), **asdict(answer), "hits": hits}
+
+
+def _show(store: Path, answer: Answer, *, named: bool) -> None:
+    from state_ledger.ledger.days import server_zone
+
+    zone = server_zone()
+    for hit in answer.hits:
+        click.echo(_head(hit, zone))
+        click.echo(f"    {_snippet(hit.snippet)}\n")
+    place = f" in {store}" if named else ""
+    by = f", found by {ROUTES.get(answer.route, answer.route)}" if answer.route else ""
+    number = f"{len(answer.hits):,} {'hit' if len(answer.hits) == 1 else 'hits'}" if answer.hits else "Nothing found"
+    click.echo(f"{number}{place}{by}.", err=True)
+    if answer.next_before is not None:
+        click.echo(f"There is more: --before {answer.next_before}", err=True)
+    for sentence in (*answer.notices, *([answer.hint] if answer.hint else [])):
+        click.echo(sentence, err=True)
+
+
+def _head(hit: Hit, zone: str) -> str:
+    from state_ledger.pages import figures
+
+    title = f"  {output.plain(figures.cut(hit.title, 60))}" if hit.title else ""
+    who = hit.role if not hit.tool_name else f"{hit.role} {hit.tool_name}"
+    line = f"{figures.moment(hit.timestamp, zone)}  {who}  {hit.source}  {hit.session_id}#{hit.id}"
+    return output.plain(line) + title
+
+
+def _snippet(snippet: str) -> str:
+    in_terminal = sys.stdout.isatty()
+    found = []
+    for piece, match in marks.pieces(snippet):
+        shown = output.plain(piece)
+        if match:
+            shown = click.style(shown, bold=True, fg="yellow") if in_terminal else f"{marks.BEFORE}{shown}{marks.AFTER}"
+        found.append(shown)
+    return "".join(found)
