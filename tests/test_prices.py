@@ -324,8 +324,18 @@ class TestCommand:
         assert run("--check", store, "--prices", table).exit_code == 0
 
     @pytest.mark.parametrize(
-        "arguments", [("--check", "none.db"), ("m", "--prices", "none.yaml"), (), ("m", "--check", "x.db")], ids=str
+        ("arguments", "code", "says"),
+        [
+            (("--check", "none.db"), 1, "none.db"),
+            (("m", "--prices", "none.yaml"), 1, "none.yaml: the price table cannot be read"),
+            ((), 2, "Name a model"),
+            (("m", "--check", "x.db"), 2, "Name a model"),
+        ],
+        ids=str,
     )
-    def test_what_cannot_be_used_ends_with_2(self, arguments: tuple[str, ...]) -> None:
+    def test_what_cannot_be_used_is_a_sentence(self, arguments: tuple[str, ...], code: int, says: str) -> None:
         ended = run(*arguments)
-        assert ended.exit_code == 2 and "Traceback" not in ended.output
+        assert ended.exit_code == code and says in ended.stderr and not ended.stdout
+
+    def test_a_name_cannot_steer_the_terminal(self) -> None:
+        assert "\x1b" not in run("m\x1b[2J").output

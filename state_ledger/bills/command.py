@@ -2,46 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from state_ledger.errors import StateLedgerError
+from state_ledger.cli import output
 from state_ledger.ledger.apportion import DAY_RULES
 
 if TYPE_CHECKING:
     from state_ledger.bills import Comparison, Row
     from state_ledger.questions import Result
 
-DIFFERENT = 1
-"""Exit code where bill and books differ by a cent or more on some day and model."""
-
 EXPLAINED = 10
 """How many of the largest differences are explained by sessions."""
 
 
-class Unusable(click.ClickException):
-    """A bill or a store that cannot be read: another exit code than that of a difference."""
-
-    exit_code = 2
-
-
-@click.command(
-    name="reconcile",
-    epilog="""\b
-Examples:
-  state-ledger reconcile ~/.hermes/state.db november.csv --provider openrouter --tz UTC
-  state-ledger reconcile state.db costs.json --json > difference.json
-
-A bill has the columns date, model and amount (US dollars), under the names of docs/prices.md.
-Providers bill by days of UTC: say --tz UTC for them.
-
-Exit codes: 0 they agree to the cent on every day and model; 1 they differ; 2 the bill or the store
-cannot be read.""",
-)
+@click.command(name="reconcile")
 @click.argument("path", type=click.Path(path_type=Path))
 @click.argument("bill", type=click.Path(path_type=Path))
 @click.option("--tz", "zone", default="", metavar="ZONE", help="Time zone of the days; by default the machine's.")
@@ -49,8 +28,9 @@ cannot be read.""",
               help="Which day a long session belongs to.")  # fmt: skip
 @click.option("--provider", default="", metavar="NAME", help="Only what this provider billed, as the store names it.")
 @click.option("--sessions", default=3, show_default=True, type=click.IntRange(0), help="Sessions for each difference.")
-@click.option("--json", "as_json", is_flag=True, help="Say it as JSON.")
+@output.json_option
 @click.pass_context
+@output.told()
 def reconcile(
     context: click.Context,
     path: Path,
@@ -64,7 +44,16 @@ def reconcile(
     """Compares a provider's BILL (CSV or JSON) with the store at PATH, by day and model.
 
     Shows what is billed and what the books say, where they differ, and which sessions explain it. Lines that
-    the books have nothing for are listed. Neither file is changed, nothing of the bill is kept.
+    the books have nothing for are listed. Neither file is changed, nothing of the bill is kept. Providers bill
+    by days of UTC: say --tz UTC for them. Ends with 0 where both agree to the cent on every day and model,
+    else with 1.
+
+    BILL has the columns date, model and amount (US dollars), under the names of docs/prices.md.
+
+    \b
+    Examples:
+      state-ledger reconcile ~/.hermes/state.db november.csv --provider openrouter --tz UTC
+      state-ledger reconcile state.db costs.json --json > difference.json
     """
     from state_ledger import questions
     from state_ledger.bills import compare, read_file
@@ -75,22 +64,23 @@ def reconcile(
     settings = Settings(zone=zone, max_limit=1_000_000)
     try:
         days.zone(settings.zone_name)
-        read = read_file(bill, settings.zone_name)
-        connection = open_for_reading(path, settings=settings)
-        try:
+    except days.UnknownZone as error:
+        raise click.UsageError(str(error)) from error
+    read = read_file(bill, settings.zone_name)
+    with closing(open_for_reading(path, settings=settings)) as connection:
 
-            def ask(name: str, parameters: Mapping[str, str]) -> Result:
-                return questions.ask(connection, name, parameters, settings=settings)
+        def ask(name: str, parameters: Mapping[str, str]) -> Result:
+            return questions.ask(connection, name, parameters, settings=settings)
 
-            found = compare(read, ask, tz=settings.zone_name, day_rule=day_rule, provider=provider,
-                            limit=settings.max_limit)  # fmt: skip
-            explained = _explained(found, ask, sessions)
-        finally:
-            connection.close()
-    except (StateLedgerError, days.UnknownZone) as error:
-        raise Unusable(str(error)) from error
-    click.echo(_as_json(found, explained) if as_json else _in_words(found, explained))
-    context.exit(DIFFERENT if found.largest else 0)
+        found = compare(read, ask, tz=settings.zone_name, day_rule=day_rule, provider=provider,
+                        limit=settings.max_limit)  # fmt: skip
+        explained = _explained(found, ask, sessions)
+    if as_json:
+        output.echo_json(_as_json(found, explained))
+    else:
+        for line in _in_words(found, explained):
+            click.echo(output.plain(line))
+    context.exit(output.NOT_WELL if found.largest else output.DONE)
 
 
 Explained = list[tuple["Row", Sequence[Mapping[str, Any]]]]
@@ -107,9 +97,9 @@ def _record(row: Row) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _as_json(found: Comparison, explained: Explained) -> str:
+def _as_json(found: Comparison, explained: Explained) -> dict[str, Any]:
     behind = {(row.day, row.model): sessions for row, sessions in explained}
-    said = {
+    return {
         "bill": {"name": found.bill.name, "lines": found.bill.lines, "total_usd": float(found.bill.total),
                  "credits_usd": float(found.bill.credits)},
         "parameters": dict(found.asked),
@@ -119,10 +109,9 @@ def _as_json(found: Comparison, explained: Explained) -> str:
                     "booked_usd": row.booked, "difference_usd": row.difference} for row in found.models],
         "rows": [{**_record(row), "explained_by": behind.get((row.day, row.model), [])} for row in found.rows],
     }  # fmt: skip
-    return json.dumps(said, indent=1)
 
 
-def _in_words(found: Comparison, explained: Explained) -> str:
+def _in_words(found: Comparison, explained: Explained) -> list[str]:
     asked, bill = found.asked, found.bill
     of = f", provider {asked['provider']}" if asked["provider"] else ""
     lines = [
@@ -138,7 +127,7 @@ def _in_words(found: Comparison, explained: Explained) -> str:
         named = found.billed_as(row.model)
         lines.append(f"  {row.model}: {_amounts(row)}{f' (billed as {named})' if named else ''}")
     if not found.largest:
-        return "\n".join([*lines, "No day and model differs by a cent."])
+        return [*lines, "No day and model differs by a cent."]
     lines.append(f"{len(found.largest):,} of {len(found.rows):,} days and models differ; the largest:")
     for row, sessions in explained:
         lines.append(f"  {row.day} {row.model}: {_amounts(row)}{f' ({row.why})' if row.why else ''}")
@@ -147,7 +136,7 @@ def _in_words(found: Comparison, explained: Explained) -> str:
     if alone:
         lines.append(f"On the bill without any usage in the books: {len(alone):,}")
         lines += [f"  {row.day} {row.model}: {_money(row.billed)}" for row in alone]
-    return "\n".join(lines)
+    return lines
 
 
 def _amounts(row: Row) -> str:

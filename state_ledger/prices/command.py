@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from datetime import date, datetime, timezone
 from pathlib import Path
@@ -10,40 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from state_ledger.errors import StateLedgerError
+from state_ledger.cli import output
 
 if TYPE_CHECKING:
     from state_ledger.prices import Price, PriceBook, Span
 
-UNPRICED = 1
-"""Exit code where a price was looked for and there is none."""
-
-
-class Unusable(click.ClickException):
-    """A store or a price table that cannot be used: another exit code than that of a missing price."""
-
-    exit_code = 2
-
-
-@click.command(
-    name="prices",
-    epilog="""\b
-Examples:
-  state-ledger prices claude-sonnet-4-5
-  state-ledger prices openai/gpt-5.2 --provider openrouter --on 2026-03-01
-  state-ledger prices --check ~/.hermes/state.db --prices my-prices.yaml
-
-Exit codes: 0 there is a price (with --check: every model has one for all it used); 1 there is none;
-2 the store or the price table cannot be used.""",
-)
+@click.command(name="prices")
 @click.argument("model", required=False)
 @click.option("--provider", default="", metavar="NAME", help="Provider that bills, as the store names it.")
 @click.option("--base-url", default="", metavar="URL", help="Address the calls go to, as the store names it.")
 @click.option("--on", "day", type=click.DateTime(["%Y-%m-%d"]), help="Price of this day (UTC); by default today.")
 @click.option("--prices", "table", metavar="FILE", help="Your own price table (YAML).")
 @click.option("--check", "store", type=click.Path(path_type=Path), metavar="PATH", help="Every model of a store.")
-@click.option("--json", "as_json", is_flag=True, help="Say it as JSON.")
+@output.json_option
 @click.pass_context
+@output.told()
 def prices(
     context: click.Context,
     model: str | None,
@@ -57,20 +37,24 @@ def prices(
     """Explains the list price of MODEL, or with --check lists every model of a store with its price or "no price".
 
     Prices come from your own table, then from the package genai-prices as it is installed; nothing is fetched.
+    Ends with 0 where there is a price (with --check: every model has one for all it used), else with 1.
+
+    \b
+    Examples:
+      state-ledger prices claude-sonnet-4-5
+      state-ledger prices openai/gpt-5.2 --provider openrouter --on 2026-03-01
+      state-ledger prices --check ~/.hermes/state.db --prices my-prices.yaml
     """
     from state_ledger.prices import PriceBook
 
     if (model is None) == (store is None):
         raise click.UsageError("Name a model, or a store with --check.")
     on = day.date() if day else datetime.now(timezone.utc).date()
-    try:
-        if store is not None:
-            complete = _check(store, table, on, as_json)
-        else:
-            complete = _explain(PriceBook(table), model or "", provider, base_url, on, as_json)
-    except StateLedgerError as error:
-        raise Unusable(str(error)) from error
-    context.exit(0 if complete else UNPRICED)
+    if store is not None:
+        complete = _check(store, table, on, as_json)
+    else:
+        complete = _explain(PriceBook(table), model or "", provider, base_url, on, as_json)
+    context.exit(output.DONE if complete else output.NOT_WELL)
 
 
 def _explain(book: PriceBook, model: str, provider: str, base_url: str, on: date, as_json: bool) -> bool:
@@ -80,14 +64,14 @@ def _explain(book: PriceBook, model: str, provider: str, base_url: str, on: date
         said = {"model": model, "provider": provider, "base_url": base_url, "on": on.isoformat(),
                 "price": _record(price), "prices": [_span_record(span) for span in spans],
                 "sources": book.sources}  # fmt: skip
-        click.echo(json.dumps(said, indent=1))
+        output.echo_json(said)
         return price is not None
     if price is None:
-        click.echo(f"{model}: no price on {on}. Looked in {book.sources}.")
+        click.echo(output.plain(f"{model}: no price on {on}. Looked in {book.sources}."))
     else:
-        click.echo(f"{model} on {on}, dollars per million tokens:")
+        click.echo(output.plain(f"{model} on {on}, dollars per million tokens:"))
         for line in _in_words(price):
-            click.echo(f"  {line}")
+            click.echo(f"  {output.plain(line)}")
     if len(spans) > 1:
         click.echo("Over time:")
         for span in spans:
@@ -162,10 +146,10 @@ def _check(store: Path, table: str | None, on: date, as_json: bool) -> bool:
     if as_json:
         said = {"on": on.isoformat(), "sources": sources, "models": rows, "truncated": result.truncated,
                 "without_price": len(lacking)}  # fmt: skip
-        click.echo(json.dumps(said, indent=1))
+        output.echo_json(said)
     else:
         for line in _listing(rows):
-            click.echo(line)
+            click.echo(output.plain(line))
         click.echo(f"{len(used):,} of {len(rows):,} were used, {len(lacking):,} of them without a complete price.")
         click.echo(f"Prices of {on} from {sources}.")
         if result.truncated:
