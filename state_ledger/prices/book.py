@@ -58,4 +58,4 @@ class PriceBook:
         named = [f"{self.path.name} (your table)"] if self.path else []
         if self.package.available:
             named.append(f"{self.package.source} (price changes up to {self.package.dated})")
-        return ", then ".join(named) or "no price list: install genai-prices, or set a price table of your own"
+        return ", then ".join(named) or "no price list (install genai-prices, or set a price table of your own)"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Literal
@@ -18,8 +17,6 @@ exact: the name as stored, but for case. alias: another spelling of the same nam
 itself gives for it. pattern: a pattern of the user's table. fuzzy: the price of something near: a name that only
 begins alike, or the maker's price where the provider that billed is not in the list.
 """
-
-MILLION = Decimal(1_000_000)
 
 
 @dataclass(frozen=True)
@@ -52,20 +49,6 @@ class Price:
         price: Decimal | None = getattr(self, bucket)
         return price
 
-    def cost(self, tokens: Mapping[str, int]) -> Cost:
-        """What tokens by bucket cost at this price."""
-        missing = tuple(bucket for bucket in BUCKETS if tokens.get(bucket) and self.of(bucket) is None)
-        dollars = sum(((self.of(bucket) or 0) * tokens.get(bucket, 0) / MILLION for bucket in BUCKETS), Decimal(0))
-        return Cost(dollars, missing)
-
-
-@dataclass(frozen=True)
-class Cost:
-    """Dollars of the buckets that have a price; missing: those with tokens and without one."""
-
-    dollars: Decimal
-    missing: tuple[str, ...] = ()
-
 
 @dataclass(frozen=True)
 class Span:
@@ -76,7 +59,7 @@ class Span:
 
     first: date | None
     after: date | None
-    price: Price | None = field(default=None)
+    price: Price | None
 
     @property
     def last(self) -> date | None:
