@@ -112,7 +112,8 @@ async def all_cost(request: Any, datasette: Datasette) -> Response:
 
     live_now = asked.live
     shown = await cost_page.answered(request, registry(datasette).settings, asked.at, read, OF_STORES)
-    context = shown.context | {"notices": said, "kept": [("store", name) for name in asked.only]}
+    context = shown.context | {"notices": said}
+    context["hidden"] += [("store", name) for name in asked.only]
     return await page.respond(
         datasette, request, "ledger_cost.html", context, title="Cost", section="cost", status=shown.status,
         permalink=shown.permalink, every=asked.at, live=live_now,

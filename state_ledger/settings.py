@@ -20,6 +20,7 @@ import yaml
 from state_ledger.errors import SettingsError
 from state_ledger.ledger import days
 from state_ledger.ledger.apportion import DAY_RULES
+from state_ledger.prices import PriceBook
 
 PLUGIN = "state-ledger"
 
@@ -63,6 +64,7 @@ class Settings:
     cors: whether CORS headers that Datasette sends are let through.
     snapshot: whether every store is read from a private snapshot taken at start.
     redact: whether secrets in texts are replaced wherever the instance shows them.
+    prices: the user's own price table, a YAML file; '' for none.
     companion: whether the app makes and refreshes the companion of every store it shows.
     query_time_limit_ms: milliseconds that a question of a page or a canned query may take.
     max_limit: the most rows that a question gives.
@@ -78,6 +80,7 @@ class Settings:
     cors: bool = False
     snapshot: bool = False
     redact: bool = False
+    prices: str = ""
     companion: bool = False
     query_time_limit_ms: int = 5000
     max_limit: int = 10000
@@ -91,6 +94,11 @@ class Settings:
     def zone_name(self) -> str:
         """The IANA name of the zone in force."""
         return self.zone or days.server_zone()
+
+    @cached_property
+    def price_book(self) -> PriceBook:
+        """The price list: the user's table over the package. Raises PriceTableError for a table that is wrong."""
+        return PriceBook(self.prices or None)
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, Any], *, source: str | Path | None = None) -> Settings:
@@ -199,6 +207,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "cors": _flag,
     "snapshot": _flag,
     "redact": _flag,
+    "prices": _text,
     "companion": _flag,
     "query_time_limit_ms": _whole(50, 600_000),
     "max_limit": _whole(1, 1_000_000),

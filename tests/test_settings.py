@@ -37,6 +37,7 @@ WRONG: Mapping[str, tuple[Any, str]] = {
     "cors": ("yes", "true or false"),
     "snapshot": (1, "true or false"),
     "redact": ("no", "true or false"),
+    "prices": (3, "text"),
     "companion": ("on", "true or false"),
     "query_time_limit_ms": (10, "a whole number from 50 to 600000"),
     "max_limit": (0, "a whole number from 1 to 1000000"),

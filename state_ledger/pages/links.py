@@ -40,6 +40,15 @@ class Links:
         """The cost page."""
         return _with(f"{self.database}/-/cost", parameters)
 
+    def money(self, parameters: Mapping[str, str] | None = None) -> str:
+        """The page of list prices: repriced history, cache savings, subscriptions, costs that look wrong."""
+        return _with(f"{self.database}/-/money", parameters)
+
+    @property
+    def reconcile(self) -> str:
+        """The page on which a bill is compared."""
+        return f"{self.database}/-/reconcile"
+
     def session(self, session_id: str, parameters: Mapping[str, str] | None = None) -> str:
         """The transcript of a session."""
         return self.transcript("session", session_id, parameters)
@@ -113,6 +122,15 @@ class AllLinks(Links):
 
     def cost(self, parameters: Mapping[str, str] | None = None) -> str:
         return self._at("/cost", parameters)
+
+    def money(self, parameters: Mapping[str, str] | None = None) -> str:
+        """History at list prices; the other questions of money are on the home."""
+        given = {name: value for name, value in (parameters or {}).items() if name != "period"}
+        return self.query("repriced", given)
+
+    @property
+    def reconcile(self) -> str:
+        return self.query("reconcile")
 
     @property
     def cache(self) -> str:

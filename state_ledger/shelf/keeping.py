@@ -85,7 +85,7 @@ class Shelf:
         self._kin: frozenset[int] | None = None
         self._books = _private_database()
         self._books.questions = catalogue()
-        functions.register(self._books, settings.zone_name)
+        functions.register(self._books, settings.zone_name, lambda: settings.price_book)
         self._books.executescript(facts.tables())
         views.make(self._books)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from state_ledger.ledger import view_statements
+from state_ledger.ledger import prices, view_statements
 from state_ledger.ledger.apportion import SPREAD, WHOLE
 from state_ledger.shape import Shape
 from state_ledger.shelf.facts import AUDIT, BOOKS, COUNTED, KEPT, MESSAGES, TOOLS, columns
@@ -22,7 +22,7 @@ KINSHIP = frozenset({"ledger_lineage", "ledger_conversations", "ledger_work"})
 
 PARTS = {
     **{each.view: each.part for each in (*KEPT, *COUNTED)},
-    **dict.fromkeys((*DERIVED, "ledger_time", "ledger_lineage"), BOOKS),
+    **dict.fromkeys((*DERIVED, "ledger_time", "ledger_prices", "ledger_lineage"), BOOKS),
     **dict.fromkeys(("ledger_stores", "ledger_copies", "ledger_places"), BOOKS),
 }
 """The part of the stores that each view shows."""
@@ -81,6 +81,8 @@ def make(books: Connection) -> None:
     layer = dict(view_statements(Shape({})))
     for name in DERIVED:
         _view(books, name, layer[name])
+    key = ", ".join(f"coalesce({name}, '') AS {name}" for name in prices.KEY)
+    _view(books, "ledger_prices", prices.listed_for(f"SELECT DISTINCT {key} FROM ledger_usage"))
     _view(
         books, "ledger_stores",
         "SELECT t.name AS store, t.profile, t.path, count(s.key) AS sessions, coalesce(sum(s.counted), 0) AS counted,"
