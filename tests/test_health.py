@@ -374,6 +374,13 @@ def test_old_and_newer_schemas(small_store: Callable[..., Path], live: Path) -> 
     assert newer.severity == "note" and "newer than this program knows" in newer.sentence
 
 
+def test_stores_of_the_real_program_are_well(shared_store: Callable[[str], Path]) -> None:
+    for version in ("1", "9", "10", "16", "22", "23-cjk", "25"):
+        name = f"small-{version}.db"
+        report = checkup.check(shared_store(name))
+        assert report.is_well, (name, report.findings)
+
+
 def test_a_full_look_at_a_store_without_a_log_is_made_on_a_copy(small_store: Callable[..., Path]) -> None:
     path = small_store()
     report = checkup.check(path, full=True)
