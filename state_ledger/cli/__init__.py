@@ -25,6 +25,12 @@ VERBS = {
     "migrate": "state_ledger.migrate.command",
     "backup": "state_ledger.backup.backup_command",
     "restore": "state_ledger.backup.restore_command",
+    "check": "state_ledger.health.check_command",
+    "optimize": "state_ledger.health.optimize_command",
+    "repair": "state_ledger.health.repair_command",
+    "sizes": "state_ledger.health.sizes_command",
+    "status": "state_ledger.health.status_command",
+    "vacuum": "state_ledger.health.vacuum_command",
 }
 """Each verb with the module that has its command, as a function of the verb's name (`import_` for `import`)."""
 
