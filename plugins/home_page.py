@@ -21,8 +21,10 @@ from state_ledger.plugins.stores import registry
 if TYPE_CHECKING:
     from datasette.app import Datasette
 
-GROUPS = {"cost": "Cost", "cache": "Cache", "lineage": "Lineage", "activity": "Activity", "search": "Search",
-          "stores": "Stores"}  # fmt: skip
+GROUPS = {
+    "cost": "Cost", "cache": "Cache", "lineage": "Lineage", "activity": "Activity", "search": "Search",
+    "ops": "Operations", "stores": "Stores",
+}  # fmt: skip
 
 
 @hookimpl

@@ -9,7 +9,17 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
-from state_ledger.ledger import apportion, audit, functions, messages, prices, sessions, temp_views, usage
+from state_ledger.ledger import (
+    apportion,
+    audit,
+    functions,
+    messages,
+    operation,
+    prices,
+    sessions,
+    temp_views,
+    usage,
+)
 from state_ledger.ledger.days import server_zone
 from state_ledger.ledger.plausible import Bound
 from state_ledger.shape import Shape
@@ -104,6 +114,7 @@ def view_statements(
         *sessions.views(shape, profile=profile),
         *messages.views(shape),
         *audit.views(shape),
+        *operation.views(shape),
     ]
 
 

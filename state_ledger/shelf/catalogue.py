@@ -9,19 +9,24 @@ from functools import lru_cache
 from state_ledger import questions
 from state_ledger.ledger.glossary import COLUMNS
 from state_ledger.questions import Question
+from state_ledger.shelf import views
 
 SESSION_COLUMNS = ("session_id", "work_id", "conversation_id")
 """Columns that name a session, by which a row is known to be of one store."""
 
-OF_ONE_STORE = frozenset({"search"})
-"""Questions that each store answers for itself; a search over several is `shelf.search`."""
-
 
 @lru_cache(maxsize=1)
 def catalogue() -> Mapping[str, Question]:
-    """All questions by name; those whose rows are about a session have the column `store` at their end."""
+    """All questions by name; those whose rows are about a session have the column `store` at their end.
+
+    Not those that read what is only known of one file at a time: searches (`shelf.search`), locks, sizes.
+    """
     known = {**questions.load(), **questions.of_stores()}
-    return {name: _with_store(question) for name, question in known.items() if name not in OF_ONE_STORE}
+    return {
+        name: _with_store(question)
+        for name, question in known.items()
+        if views.named_in(question.sql) <= views.PARTS.keys()
+    }
 
 
 def _with_store(question: Question) -> Question:
