@@ -12,6 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -30,10 +31,11 @@ settings.load_profile("state-ledger")
 
 EXAMPLES_VARIABLE = "STATE_LEDGER_EXAMPLES_DIVISOR"
 """Divides the number of examples of every law: for a second run of the suite on other libraries."""
+EXAMPLES_DIVISOR = int(os.environ.get(EXAMPLES_VARIABLE, "1"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    divisor = int(os.environ.get(EXAMPLES_VARIABLE, "1"))
+    divisor = EXAMPLES_DIVISOR
     for item in items if divisor > 1 else ():
         law = getattr(item, "obj", None)
         if getattr(law, "is_hypothesis_test", False):
@@ -42,6 +44,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             law._hypothesis_internal_use_settings = settings(held, max_examples=max(5, held.max_examples // divisor))
 
 
+ROOT = Path(__file__).resolve().parents[1]
+unix = pytest.mark.skipif(sys.platform == "win32", reason="a process cannot be killed like this there")
 SHARED_STORES = Path(__file__).resolve().parents[2] / "shared" / "stores"
 NOBODY = 65534
 
@@ -86,15 +90,17 @@ def small_store(tmp_path: Path) -> Callable[..., Path]:
 def shared_store(tmp_path: Path) -> Callable[[str], Path]:
     """`shared_store("schema-23.db")` copies a store made by the real program, or skips if there is none."""
 
-    def copy(name: str) -> Path:
-        source = SHARED_STORES / name
-        if not source.is_file():
-            pytest.skip(f"there is no {name} in ../shared/stores")
-        target = tmp_path / name
-        shutil.copyfile(source, target)
-        return target
+    return lambda name: copy_of_shared(name, tmp_path)
 
-    return copy
+
+def copy_of_shared(name: str, folder: Path) -> Path:
+    """A copy in a folder of a store made by the real program; skips the test if there is none."""
+    source = SHARED_STORES / name
+    if not source.is_file():
+        pytest.skip(f"there is no {name} in ../shared/stores")
+    target = folder / name
+    shutil.copyfile(source, target)
+    return target
 
 
 @pytest.fixture
@@ -137,6 +143,20 @@ def demo_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture(scope="session")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store of some megabytes with calls that cost something. Copy it before use."""
+    path = tmp_path_factory.mktemp("filled") / "state.db"
+    with SessionDB(path) as db:
+        for name in ("a", "b"):
+            db.create_session(name, "cli", model="a-model")
+            db.append_messages(
+                name, [{"role": "user", "content": f"{number} {'pier ' * 600}"} for number in range(150)]
+            )
+            db.update_token_counts(name, 700, 80, model="a-model", estimated_cost_usd=0.25, api_call_count=3)
+    return path
+
+
 @pytest.fixture
 def make_datasette() -> Iterator[Callable[..., Any]]:
     """`await make_datasette([path], settings=…)`: a started instance with the installed plugins."""
@@ -159,31 +179,51 @@ def make_datasette() -> Iterator[Callable[..., Any]]:
             datasette.executor.shutdown(wait=False)
 
 
-@pytest.fixture
-def served() -> Iterator[Callable[..., str]]:
-    """`served([path], *options)` starts a real `datasette serve` and returns its address once it answers.
+class Servers:
+    """Calling it with stores and options starts a real `datasette serve` and returns its address once it answers.
 
-    `served.end()` ends what it started, as the end of the test does.
+    `end()` ends what it started.
     """
-    processes: list[subprocess.Popen[bytes]] = []
 
-    def start(paths: Sequence[str | Path], *options: str, command: Sequence[str] = DATASETTE) -> str:
+    def __init__(self) -> None:
+        self.processes: list[subprocess.Popen[bytes]] = []
+
+    def __call__(self, paths: Sequence[str | Path], *options: str, command: Sequence[str] | None = None) -> str:
         port = free_port()
-        arguments = [*command, *map(str, paths), "--port", str(port), *options]
-        processes.append(subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        arguments = [*(command or DATASETTE), *map(str, paths), "--port", str(port), *options]
+        self.processes.append(subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
         address = f"http://127.0.0.1:{port}"
-        wait_for(address, processes[-1])
+        wait_for(address, self.processes[-1])
         return address
 
-    def end() -> None:
-        for process in processes:
+    def end(self) -> None:
+        for process in self.processes:
             process.terminate()
             process.wait(timeout=20)
-        processes.clear()
+        self.processes.clear()
 
-    start.end = end  # type: ignore[attr-defined]
-    yield start
-    end()
+
+@pytest.fixture
+def served() -> Iterator[Servers]:
+    """`served([path], *options)`: the address of a server that ends with the test."""
+    servers = Servers()
+    yield servers
+    servers.end()
+
+
+@pytest.fixture(scope="module")
+def serving() -> Iterator[Callable[..., str]]:
+    """As `served`, for stores that nothing changes: one server for all tests of a file that ask for the same."""
+    servers, known = Servers(), dict[tuple[object, ...], str]()
+
+    def serve(paths: Sequence[str | Path], *options: str) -> str:
+        asked = (*paths, None, *options)
+        if asked not in known:
+            known[asked] = servers(paths, *options)
+        return known[asked]
+
+    yield serve
+    servers.end()
 
 
 DATASETTE = (sys.executable, "-m", "datasette", "serve")
@@ -252,6 +292,17 @@ def disk(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
     for folder in folders:
         # Lazily: the descriptor that a store's header was read by stays open (see state_ledger.access).
         subprocess.run(("umount", "-l", str(folder)), check=True)
+
+
+def filling(ballast: Path) -> Callable[[int, int], None]:
+    """What fills the rest of a disk when it is told of progress."""
+
+    def fill(_done: int, _total: int) -> None:
+        with ballast.open("ab") as file, suppress(OSError):
+            while True:
+                os.write(file.fileno(), bytes(1 << 16))
+
+    return fill
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import stat
@@ -19,27 +18,8 @@ import pytest
 from state_ledger import copying
 from state_ledger.backup import back_up, contents, places
 from state_ledger.errors import BackupError, StoreAccessError
-from state_ledger.session_db import SessionDB
 from state_ledger.sqlite import sqlite3
-from tests.conftest import names_in
-
-ROOT = Path(__file__).resolve().parents[1]
-
-unix = pytest.mark.skipif(sys.platform == "win32", reason="a process cannot be killed like this there")
-
-
-@pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store of some megabytes with calls that cost something. Copy it before use."""
-    path = tmp_path_factory.mktemp("filled") / "state.db"
-    with SessionDB(path) as db:
-        for name in ("a", "b"):
-            db.create_session(name, "cli", model="a-model")
-            db.append_messages(
-                name, [{"role": "user", "content": f"{number} {'pier ' * 600}"} for number in range(150)]
-            )
-            db.update_token_counts(name, 700, 80, model="a-model", estimated_cost_usd=0.25, api_call_count=3)
-    return path
+from tests.conftest import ROOT, filling, names_in, unix
 
 
 @pytest.fixture
@@ -185,20 +165,9 @@ def test_a_disk_that_fills_up_meanwhile_keeps_the_older_backup_and_nothing_else(
 ) -> None:
     small = disk(40)
     first = back_up(live, small, keep=1)
-    ballast = small / "ballast"
-
-    def fill(_done: int, _total: int) -> None:
-        with ballast.open("ab") as file:
-            try:
-                while True:
-                    file.write(bytes(1 << 16))
-                    file.flush()
-            except OSError:
-                os.ftruncate(file.fileno(), file.tell())
-
-    with pytest.raises(BackupError, match="There is no room left"):
-        back_up(live, small, keep=1, progress=fill)
-    ballast.unlink()
+    with pytest.raises(BackupError, match="was not made: there is no room left"):
+        back_up(live, small, keep=1, progress=filling(small / "ballast"))
+    (small / "ballast").unlink()
     assert names_in(small) == [first.path.name] and contents.read_file(first.path) == first.contents
 
 
@@ -310,22 +279,27 @@ def test_a_database_of_another_program_is_refused(path: Path, folder: Path) -> N
 BY_ANOTHER = """
 from pathlib import Path
 from state_ledger.backup import back_up
-made = back_up(Path(sys.argv[1]), Path(os.environ["HOME"]) / "b")
-print(made.contents.messages, oct(made.path.stat().st_mode & 0o777))
+from state_ledger.errors import StateLedgerError
+for path in sys.argv[1:]:
+    try:
+        made = back_up(Path(path), Path(os.environ["HOME"]) / "b")
+    except StateLedgerError as error:
+        print(error)
+    else:
+        print(made.contents.messages, oct(made.path.stat().st_mode & 0o777))
 """
 
 
 def test_another_user_who_may_read_a_store_can_back_it_up_and_leaves_nothing_beside_it(
     filled: Path, open_folder: Path, as_nobody: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
-    path = Path(shutil.copy(filled, open_folder / "state.db"))
-    path.chmod(0o644)
-    done = as_nobody(BY_ANOTHER, path)
-    assert done.stdout == "300 0o600\n", done.stderr
-    path.chmod(0o600)
-    refused = as_nobody(BY_ANOTHER, path)
-    assert "may not be read by nobody" in refused.stderr
-    assert names_in(open_folder) == ["state.db"]
+    files = [Path(shutil.copy(filled, open_folder / name)) for name in ("open.db", "closed.db")]
+    for file, mode in zip(files, (0o644, 0o600), strict=True):
+        file.chmod(mode)
+    done = as_nobody(BY_ANOTHER, *files)
+    first, second = done.stdout.splitlines()
+    assert first == "300 0o600" and "closed.db may not be read by nobody" in second, done.stderr
+    assert names_in(open_folder) == ["closed.db", "open.db"]
 
 
 @pytest.fixture

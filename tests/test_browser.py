@@ -1,7 +1,7 @@
 """The pages in a real Chromium: what a visitor sees, with the keyboard, on a phone, in the dark.
 
-Screenshots go to `screenshots/`. With `STATE_LEDGER_README_IMAGE=1` the demo's home is also written
-to `docs/images/home.png`.
+With `STATE_LEDGER_SCREENSHOTS=1` every page is pictured in `screenshots/`. With `STATE_LEDGER_README_IMAGE=1`
+the demo's home is written to `docs/images/home.png`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from state_ledger.demo import make_demo
 from state_ledger.pages.links import Links
 from state_ledger.plugins.stores_page import AT_ONCE_BYTES
 from state_ledger.sqlite import sqlite3
+from tests.conftest import copy_of_shared
 
 pytestmark = pytest.mark.browser
 
@@ -30,7 +31,9 @@ ROOT = Path(__file__).resolve().parents[1]
 SCREENSHOTS = ROOT / "screenshots"
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
-         "--disable-background-networking", "--disable-component-update"]  # fmt: skip
+         "--disable-background-networking", "--disable-component-update",
+         "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]  # fmt: skip
+"""No name of another host resolves: what a page should not ask for, it does not get either."""
 WIDTHS = {"desk": 1440, "phone": 390}
 SCHEMES = ("light", "dark")
 LINE = version("datasette").split(".")[0]
@@ -90,6 +93,9 @@ class Visit:
         assert wide <= 0, f"{self.page.url} is {wide} px too wide"
 
     def shoot(self, name: str) -> None:
+        """A picture of the whole page for a person to look at, where one asked for pictures."""
+        if not os.environ.get("STATE_LEDGER_SCREENSHOTS"):
+            return
         SCREENSHOTS.mkdir(exist_ok=True)
         self.page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
 
@@ -110,13 +116,13 @@ def visit(browser: Any) -> Iterator[Callable[..., Visit]]:
         each.close()
 
 
-@pytest.fixture
-def store(request: pytest.FixtureRequest, shared_store: Callable[[str], Path], tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     if request.param == "demo":
-        path = tmp_path / "demo.db"
+        path = tmp_path_factory.mktemp("demo") / "demo.db"
         make_demo(path, now=datetime.now(timezone.utc))
         return path
-    return shared_store(f"{request.param}.db")
+    return copy_of_shared(f"{request.param}.db", tmp_path_factory.mktemp("shared"))
 
 
 STORES = pytest.mark.parametrize("store", ["demo", "schema-22", "schema-25"], indirect=True)
@@ -124,9 +130,9 @@ STORES = pytest.mark.parametrize("store", ["demo", "schema-22", "schema-25"], in
 
 @STORES
 def test_from_home_to_cost_to_a_question_to_its_json(
-    store: Path, served: Callable[..., str], visit: Callable[..., Visit]
+    store: Path, serving: Callable[..., str], visit: Callable[..., Visit]
 ) -> None:
-    here = visit(served([store]))
+    here = visit(serving([store]))
     page = here.go("/")
     page.click(f".card h2 a >> text={store.stem}")
     page.wait_for_selector("text=Needs attention")
@@ -167,9 +173,9 @@ def largest_work(store: Path) -> tuple[str, int]:
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("width", {**WIDTHS, "laptop": 1280})
 def test_transcripts_fit_every_screen(
-    store: Path, width: str, scheme: str, served: Callable[..., str], visit: Callable[..., Visit]
+    store: Path, width: str, scheme: str, serving: Callable[..., str], visit: Callable[..., Visit]
 ) -> None:
-    here = visit(served([store]), width={**WIDTHS, "laptop": 1280}[width], scheme=scheme)
+    here = visit(serving([store]), width={**WIDTHS, "laptop": 1280}[width], scheme=scheme)
     at = Links(f"/{store.stem}")
     work, _ = largest_work(store)
     for kind in ("session", "conversation", "work"):
@@ -188,9 +194,9 @@ def test_transcripts_fit_every_screen(
 
 @pytest.mark.parametrize("store", ["demo"], indirect=True)
 def test_a_message_inside_a_folded_delegate_is_shown_where_its_link_leads(
-    store: Path, served: Callable[..., str], visit: Callable[..., Visit]
+    store: Path, serving: Callable[..., str], visit: Callable[..., Visit]
 ) -> None:
-    here = visit(served([store]))
+    here = visit(serving([store]))
     work, inside = largest_work(store)
     page = here.go(Links("/demo").work(work, {"message": str(inside)}) + f"#m{inside}")
     box = page.locator(f"#m{inside}").bounding_box()
@@ -205,9 +211,9 @@ def test_a_message_inside_a_folded_delegate_is_shown_where_its_link_leads(
 
 @pytest.mark.parametrize("store", ["demo"], indirect=True)
 def test_a_transcript_is_read_without_script(
-    store: Path, served: Callable[..., str], visit: Callable[..., Visit]
+    store: Path, serving: Callable[..., str], visit: Callable[..., Visit]
 ) -> None:
-    here = visit(served([store]), scripts=False)
+    here = visit(serving([store]), scripts=False)
     page = here.go("/demo")
     page.locator("section:has(#work) tbody th a").first.click()
     page.wait_for_url("**/demo/-/work/**")
@@ -223,9 +229,9 @@ def test_a_transcript_is_read_without_script(
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("width", WIDTHS)
 def test_pages_fit_every_screen(
-    store: Path, width: str, scheme: str, served: Callable[..., str], visit: Callable[..., Visit]
+    store: Path, width: str, scheme: str, serving: Callable[..., str], visit: Callable[..., Visit]
 ) -> None:
-    here = visit(served([store]), width=WIDTHS[width], scheme=scheme)
+    here = visit(serving([store]), width=WIDTHS[width], scheme=scheme)
     name = store.stem
     pages = {
         "stores": "/",
@@ -249,9 +255,9 @@ def test_pages_fit_every_screen(
 
 @pytest.mark.parametrize("store", ["demo"], indirect=True)
 def test_the_keyboard_reaches_the_main_links(
-    store: Path, served: Callable[..., str], visit: Callable[..., Visit]
+    store: Path, serving: Callable[..., str], visit: Callable[..., Visit]
 ) -> None:
-    here = visit(served([store]))
+    here = visit(serving([store]))
     page = here.go("/demo")
     reached = []
     for _ in range(40):
@@ -275,8 +281,8 @@ def test_the_keyboard_reaches_the_main_links(
 
 
 @pytest.mark.parametrize("store", ["demo"], indirect=True)
-def test_everything_works_without_script(store: Path, served: Callable[..., str], visit: Callable[..., Visit]) -> None:
-    here = visit(served([store]), scripts=False)
+def test_everything_works_without_script(store: Path, serving: Callable[..., str], visit: Callable[..., Visit]) -> None:
+    here = visit(serving([store]), scripts=False)
     page = here.go("/demo/-/cost?period=90d&group=day")
     tall = max(page.locator("svg.chart a rect[class^='series-']").all(), key=lambda bar: bar.bounding_box()["height"])
     tall.click()

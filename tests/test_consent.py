@@ -82,6 +82,19 @@ def test_a_backup_that_fails_keeps_the_store_from_being_written(live: Path, file
     assert sessions(live) == ["old"]
 
 
+def test_a_link_and_a_name_of_any_kind_lead_to_the_store(live: Path, file: Path, tmp_path: Path) -> None:
+    odd = tmp_path / "桂林 工作 100%?#" / "state.db"
+    odd.parent.mkdir()
+    live.rename(odd)
+    link = tmp_path / "a link.db"
+    link.symlink_to(odd)
+    done = run("import", file, link, "--yes", "--backup-dir", tmp_path / "バックアップ")
+    assert done.exit_code == output.DONE and link.is_symlink()
+    (backup,) = (tmp_path / "バックアップ").iterdir()
+    assert (sessions(odd), sessions(backup)) == (["new", "old"], ["old"])
+    assert names_in(odd.parent) == ["state.db"] and "a link.db-wal" not in names_in(tmp_path)
+
+
 def newer(path: Path, change: str) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("UPDATE schema_version SET version = 30")

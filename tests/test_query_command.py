@@ -48,6 +48,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_every_canned_query_answers_with_the_rows_of_the_core(demo: Path) -> None:
     connection = books.open_books(demo)
     given = {"search": {"q": "the"}, "search_sessions": {"q": ""}}
+    with_rows = 0
     for name, question in questions.load().items():
         wanted = given.get(name, {}) | ({"limit": "7"} if any(p.name == "limit" for p in question.parameters) else {})
         params = [word for pair in wanted.items() for word in ("--param", "=".join(pair))]
@@ -55,11 +56,10 @@ def test_every_canned_query_answers_with_the_rows_of_the_core(demo: Path) -> Non
         assert done.exit_code == output.DONE, f"{name}: {done.output}"
         body, expected = json.loads(done.stdout), questions.ask(connection, name, wanted)
         assert body["columns"] == expected.columns and body["truncated"] is expected.truncated, name
-        assert body["rows"] == expected.records() and (body["rows"] or name in MAY_BE_EMPTY), name
+        assert body["rows"] == expected.records(), name
+        with_rows += bool(body["rows"])
         assert body["units"] == expected.question.head({}, [])["units"]
-
-
-MAY_BE_EMPTY = {"lineage_problems", "lineage_ancestors", "lineage_descendants", "session_messages"}
+    assert with_rows > 0.7 * len(questions.load())
 
 
 def test_csv_has_the_same_rows_and_says_elsewhere_that_there_are_more(demo: Path) -> None:

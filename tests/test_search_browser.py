@@ -19,8 +19,8 @@ WIDTHS = {"desk": 1280, "phone": 390}
 
 
 @pytest.fixture
-def address(demo_store: Path, served: Callable[..., str]) -> str:
-    return served([demo_store])
+def address(demo_store: Path, serving: Callable[..., str]) -> str:
+    return serving([demo_store])
 
 
 def query_of(page: Any) -> dict[str, list[str]]:

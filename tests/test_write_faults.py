@@ -23,15 +23,13 @@ from state_ledger.errors import StoreFullError
 from state_ledger.session_db import SessionDB
 from state_ledger.sqlite import sqlite3
 from state_ledger.writing import journal
+from tests.conftest import ROOT, unix
 
 STRESS = os.environ.get("STATE_LEDGER_STRESS") == "1"
 PROCESSES = 8
 APPENDS = 2500 if STRESS else 300
 KILLS = 150 if STRESS else 25
 KILL_EVERY_S = 0.2
-ROOT = Path(__file__).resolve().parents[1]
-
-unix = pytest.mark.skipif(sys.platform == "win32", reason="a process cannot be killed like this there")
 
 
 def appender(path: Path, name: str, count: int) -> subprocess.Popen[str]:

@@ -7,14 +7,13 @@ but this user may read.
 from __future__ import annotations
 
 import time
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from state_ledger import copying
 from state_ledger.backup import contents, places
 from state_ledger.backup.contents import Contents
-from state_ledger.errors import BackupError, StoreFullError
+from state_ledger.errors import BackupError
 from state_ledger.sqlite import sqlite3
 from state_ledger.writing.contention import is_busy
 
@@ -79,19 +78,12 @@ def back_up(
     places.prepare(folder, copying.size_of(store))
     part = places.unfinished(places.stem_of(store), folder)
     taken_at, began = time.time(), time.monotonic()
-    try:
+    with places.being_made(part, f"The backup of {store}"):
         seen = copying.copy(store, part, witness=copying.Witness(_prepare, _look), tell=progress)
         found, soundness = _verified(store, part, taken_at, seen, full_check)
         size = part.stat().st_size
         target = places.finish(part, store, taken_at)
         removed = places.rotate(store, folder, keep) if keep is not None else ()
-    except StoreFullError as error:
-        raise BackupError(f"There is no room left in {folder}: no backup of {store} was made.") from error
-    except OSError as error:
-        raise BackupError(f"The backup of {store} could not be written ({error.strerror}).") from error
-    finally:
-        with suppress(OSError):
-            copying.remove(part)
     return Backup(
         target, store, taken_at, size, found, seen is not None, soundness.index_damage, removed,
         time.monotonic() - began,

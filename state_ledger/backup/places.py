@@ -9,10 +9,12 @@ import secrets
 import shutil
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from state_ledger import copying, processes, stores
-from state_ledger.errors import BackupError
+from state_ledger.errors import BackupError, StoreFullError
 
 SPARE_BYTES = 16 << 20
 """What has to stay free beside a backup: a full disk harms whoever writes there."""
@@ -50,9 +52,7 @@ def prepare(folder: Path, needed: int) -> None:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         free = shutil.disk_usage(folder).free
     except OSError as error:
-        raise BackupError(
-            f"The folder {folder} cannot be used ({error.strerror}). Name another one."
-        ) from error
+        raise BackupError(f"The folder {folder} cannot be used ({error.strerror}). Name another one.") from error
     if free < needed + SPARE_BYTES:
         raise BackupError(
             f"The copy needs {needed + SPARE_BYTES:,} bytes in {folder}, and {free:,} are free. "
@@ -68,6 +68,23 @@ def unfinished(name: str, folder: Path) -> Path:
             if number.isdigit() and processes.surely_ended(int(number)):
                 copying.remove(left)
     return folder / f".{name}.{os.getpid()}-{secrets.token_hex(4)}.part"
+
+
+@contextmanager
+def being_made(part: Path, what: str) -> Iterator[None]:
+    """While a file is made: errors of its disk become a BackupError, and it is gone in the end unless it got a name.
+
+    what: what is made, as a sentence begins with it.
+    """
+    try:
+        yield
+    except StoreFullError as error:
+        raise BackupError(f"{what} was not made: there is no room left in {part.parent}.") from error
+    except OSError as error:
+        raise BackupError(f"{what} could not be written to {part.parent} ({error.strerror}).") from error
+    finally:
+        with suppress(OSError):
+            copying.remove(part)
 
 
 def finish(part: Path, store: str | Path, taken_at: float, ending: str = ".db") -> Path:

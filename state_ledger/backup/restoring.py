@@ -11,7 +11,7 @@ from pathlib import Path
 from state_ledger import access, copying
 from state_ledger.backup import contents, places
 from state_ledger.backup.contents import Contents
-from state_ledger.errors import BackupError, StateLedgerError, StoreFullError
+from state_ledger.errors import BackupError, StateLedgerError
 from state_ledger.sqlite import read_only_uri, sqlite3
 
 
@@ -48,7 +48,7 @@ def restore(backup: Path, target: Path, *, full_check: bool = False, progress: c
     found, soundness = _verified(backup, full_check, f"{backup} is damaged")
     places.prepare(target.parent, copying.size_of(backup))
     part = places.unfinished(target.name, target.parent)
-    try:
+    with places.being_made(part, str(target)):
         copying.copy(backup, part, tell=progress)
         copied, _ = _verified(part, full_check, f"The copy of {backup} is damaged")
         if copied != found:
@@ -57,13 +57,6 @@ def restore(backup: Path, target: Path, *, full_check: bool = False, progress: c
         size = part.stat().st_size
         if not places.give_name(part, target):
             _refuse_taken(target)
-    except StoreFullError as error:
-        raise BackupError(f"There is no room left in {target.parent}; nothing was restored.") from error
-    except OSError as error:
-        raise BackupError(f"{target} could not be written ({error.strerror}).") from error
-    finally:
-        with suppress(OSError):
-            copying.remove(part)
     return Restored(target, backup, size, found, soundness.index_damage, time.monotonic() - began)
 
 
