@@ -18,14 +18,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from datasette import hookimpl
 from datasette.utils.asgi import Forbidden, NotFound, Response
 
+from state_ledger.errors import StateLedgerError
 from state_ledger.health import checkup, metrics
 from state_ledger.health.finding import SEVERITIES, Finding, worst
 from state_ledger.health.patient import LIVE, SNAPSHOT, Patient
 from state_ledger.plugins import compat, json_answer, page
 from state_ledger.plugins.store_database import StoreRefused
 from state_ledger.plugins.stores import registry
-from state_ledger.questions import OutOfTime, in_time
-from state_ledger.sqlite import sqlite3
+from state_ledger.questions import in_time
+from state_ledger.sqlite import UNREADABLE
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
@@ -126,7 +127,7 @@ async def _fresh(datasette: Datasette, name: str, with_figures: bool) -> _Seen:
 
     try:
         await datasette.get_database(name).execute_fn(look)
-    except (StoreRefused, OutOfTime, sqlite3.DatabaseError, OSError) as error:
+    except (StoreRefused, StateLedgerError, *UNREADABLE, OSError) as error:
         said = error.message if isinstance(error, StoreRefused) else str(error)
         findings.append(Finding("file", "error", f"The store cannot be read: {said}"))
         samples = metrics.of_findings(findings, up=False)

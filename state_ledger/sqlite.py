@@ -23,11 +23,15 @@ else:
         sqlite3 = _stdlib
 
 __all__ = [
-    "BUSY_TIMEOUT_S", "Connection", "Row", "read_only_uri", "reference", "sqlite3", "store_path", "version_info",
+    "BUSY_TIMEOUT_S", "UNREADABLE", "Connection", "Row", "read_only_uri", "reference", "sqlite3", "store_path",
+    "version_info",
 ]  # fmt: skip
 
 Connection = sqlite3.Connection
 Row = sqlite3.Row
+
+UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
+"""What reading a damaged file raises; SQLite's words on it may quote bytes of the file that are not UTF-8."""
 
 version_info: tuple[int, ...] = tuple(int(part) for part in sqlite3.sqlite_version.split("."))
 """The linked library's version, for instance `(3, 53, 4)`."""

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from state_ledger.sqlite import Connection, sqlite3
+from state_ledger.sqlite import UNREADABLE, Connection
 
 EXACT_UP_TO_BYTES = 256 << 20
 """Up to this size of a file `dbstat` is asked where nothing else is said: it reads about 1 GB a second."""
@@ -103,7 +103,7 @@ def has_dbstat(connection: Connection) -> bool:
     """Whether this SQLite can tell exact sizes."""
     try:
         connection.execute("SELECT 1 FROM dbstat LIMIT 0").fetchall()
-    except sqlite3.DatabaseError:
+    except UNREADABLE:
         return False
     return True
 
@@ -119,7 +119,7 @@ def measure(connection: Connection, *, exact: bool | None = None) -> Sizes:
     if wanted and has_dbstat(connection):
         try:
             return Sizes("dbstat", found.size, found.total, found.free, tuple(_exactly(connection)))
-        except sqlite3.DatabaseError:
+        except UNREADABLE:
             pass  # a damaged page; the sample may miss it
     return Sizes("estimate", found.size, found.total, found.free, _fitted(list(_estimated(connection, found)), found))
 
@@ -141,7 +141,7 @@ def _estimated(connection: Connection, found: Pages) -> Iterator[Part]:
         if table not in samples:
             try:
                 samples[table] = _sample(connection, table, table not in indexed, found.size)
-            except sqlite3.DatabaseError:  # without row ids, or damaged
+            except UNREADABLE:  # without row ids, or damaged
                 samples[table] = None
         return samples[table]
 

@@ -15,7 +15,7 @@ from state_ledger.health.finding import Finding, Report, sorted_by_severity
 from state_ledger.health.patient import AT_REST, Patient, admit, command
 from state_ledger.schema import SCHEMA_VERSION
 from state_ledger.settings import Settings
-from state_ledger.sqlite import sqlite3, version_info
+from state_ledger.sqlite import UNREADABLE, sqlite3, version_info
 from state_ledger.writing.journal import has_wal_reset_bug, mode_of
 
 BIG_LOG_BYTES = 64 << 20
@@ -57,7 +57,7 @@ def check(
                 found, how = [*glance(admitted), *examine(admitted, full=full, tell=tell)], admitted.how
     except StoreAccessError as error:
         found, how = [_no_access(path, error)], "not"
-    except sqlite3.DatabaseError as error:
+    except UNREADABLE as error:
         found, how = (
             [Finding("file", "error", f"SQLite cannot read {path.name} ({error}).", command(path, "repair", "NEW"))],
             "not",
@@ -113,7 +113,7 @@ def _gathered(
     """The findings of one check; what keeps it from being made is one."""
     try:
         return list(work(patient))
-    except sqlite3.DatabaseError as error:
+    except UNREADABLE as error:
         severity = "note" if damaged else "warning"
         return [Finding(f"unchecked:{name}", severity, f"The {name} could not be looked at ({error}).")]
 
@@ -254,7 +254,11 @@ def _free_pages(patient: Patient) -> Iterator[Finding]:
 
 
 def _integrity(patient: Patient, full: bool, tell: Tell) -> Iterator[Finding]:
-    found = integrity.examine(patient.connection, full=full, tick=lambda table: tell(f"pages of {table}"))
+    has_log = access.is_wal(access.header_of(patient.path))
+    piece_s = integrity.PIECE_BESIDE_A_LOG_S if has_log else integrity.PIECE_S
+    found = integrity.examine(
+        patient.connection, full=full, piece_s=piece_s, tick=lambda table: tell(f"pages of {table}")
+    )
     for damage in found.damages:
         kind = f"integrity:{damage.kind}:{damage.name}"
         if damage.kind in (integrity.ROWS, integrity.SCHEMA):
@@ -277,8 +281,9 @@ def _integrity(patient: Patient, full: bool, tell: Tell) -> Iterator[Finding]:
             "integrity:unchecked", "note", f"Not checked for damage: {listed}.", patient.command("check", "--full")
         )
     if not found.damages:
+        checked = "that were checked " if found.unchecked else ""
         depth = "entry by entry" if full else "in their structure, free pages apart"
-        yield Finding("integrity", "ok", f"The pages of tables and indexes are sound ({depth}).")
+        yield Finding("integrity", "ok", f"The pages of tables and indexes {checked}are sound ({depth}).")
 
 
 def _growth(patient: Patient) -> Iterator[Finding]:

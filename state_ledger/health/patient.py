@@ -12,7 +12,7 @@ from state_ledger import access, connection, snapshot
 from state_ledger.errors import StoreAccessError
 from state_ledger.settings import Settings
 from state_ledger.shape import Shape
-from state_ledger.sqlite import BUSY_TIMEOUT_S, Connection, read_only_uri, sqlite3
+from state_ledger.sqlite import BUSY_TIMEOUT_S, UNREADABLE, Connection, read_only_uri, sqlite3
 
 LIVE, AT_REST, SNAPSHOT = "live", "at rest", "snapshot"
 
@@ -56,7 +56,7 @@ def admit(path: Path, settings: Settings | None = None, *, copied: bool = False)
     try:
         try:
             shape: Shape | None = connection.furnish(opened, path, settings=settings)
-        except sqlite3.DatabaseError:
+        except UNREADABLE:
             shape = None  # damaged: the checks of its pages say more
             connection.guard(opened)
         yield Patient(path, opened, shape, how, settings)

@@ -20,7 +20,7 @@ from state_ledger.errors import StateLedgerError, StoreAccessError
 from state_ledger.full_text import cjk
 from state_ledger.health import integrity, orphans
 from state_ledger.health.patient import AT_REST, admit
-from state_ledger.sqlite import Connection, read_only_uri, sqlite3, store_path
+from state_ledger.sqlite import UNREADABLE, Connection, read_only_uri, sqlite3, store_path
 
 RANGE_ROWS = 2000
 BLIND_ROWS = 100_000
@@ -82,9 +82,10 @@ def repair(path: Path, target: Path, *, orphaned: str = orphans.KEEP, tell: Tell
     path, target = Path(path).expanduser().absolute(), Path(target).expanduser().absolute()
     _refuse(path, target)
     part = target.with_name(f"{target.name}.part-{os.getpid()}")
+    whole = target.with_name(f"{target.name}.whole-{os.getpid()}")
     os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     try:
-        with admit(path) as admitted:
+        with admit(_to_full_length(path, whole)) as admitted:
             if admitted.shape is None:
                 raise StoreAccessError(
                     path,
@@ -98,7 +99,23 @@ def repair(path: Path, target: Path, *, orphaned: str = orphans.KEEP, tell: Tell
         raise StateLedgerError(f"{target} could not be written ({error}).") from error
     finally:
         copying.remove(part)
+        copying.remove(whole)
     return salvage
+
+
+def _to_full_length(path: Path, whole: Path) -> Path:
+    """The store, or a private copy of one that lost its end, made as long as it says it is.
+
+    SQLite reads nothing of a file that is shorter than its head says; of one that ends in zeros it reads all
+    but those pages.
+    """
+    cut = integrity.missing_bytes(path)
+    if cut is None:
+        return path
+    os.close(os.open(whole, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    access.copy_bytes(path, whole)
+    os.truncate(whole, cut[1])
+    return whole
 
 
 def _refuse(path: Path, target: Path) -> None:
@@ -236,7 +253,7 @@ class _Table:
             found: int | None = self.reader.execute(
                 f"SELECT {function}(rowid) FROM main.{_quoted(self.name)} NOT INDEXED"
             ).fetchone()[0]
-        except sqlite3.DatabaseError as error:
+        except UNREADABLE as error:
             return str(error)
         return found
 
@@ -251,7 +268,7 @@ class _Table:
                 "SELECT min(+rowid), max(+rowid), count(+rowid)"
                 f" FROM main.{_quoted(self.name)} INDEXED BY {_quoted(index)}"
             ).fetchone()
-        except sqlite3.DatabaseError:
+        except UNREADABLE:
             return None
         return None if first is None else (int(first), int(last), int(number))
 
@@ -263,7 +280,7 @@ class _Table:
         return max(numbers, default=None)
 
     def _last_given(self) -> int | None:
-        with suppress(sqlite3.DatabaseError):
+        with suppress(*UNREADABLE):
             row = self.reader.execute("SELECT seq FROM main.sqlite_sequence WHERE name = ?", (self.name,)).fetchone()
             return None if row is None else int(row[0])
         return None
@@ -293,7 +310,7 @@ class _Table:
                 f"SELECT total({lengths}) FROM main.{_quoted(self.name)} NOT INDEXED WHERE rowid BETWEEN ? AND ?",
                 (low, high),
             ).fetchall()
-        except sqlite3.DatabaseError:
+        except UNREADABLE:
             return False
         return True
 
@@ -311,7 +328,7 @@ class _Table:
 
 def _sequence(connection: Connection) -> None:
     """Ids that were given once are not given again, also where the rows are gone."""
-    with suppress(sqlite3.DatabaseError):
+    with suppress(*UNREADABLE):
         for name, seq in connection.execute("SELECT name, seq FROM old.sqlite_sequence").fetchall():
             if not connection.execute(
                 "UPDATE main.sqlite_sequence SET seq = max(seq, ?) WHERE name = ?", (seq, name)
@@ -324,7 +341,7 @@ def _made(connection: Connection, entries: list[tuple[str, str]]) -> list[str]:
     for name, sql in entries:
         try:
             connection.execute(sql)
-        except sqlite3.DatabaseError as error:
+        except UNREADABLE as error:
             if _is_about_room(error):
                 raise
             left_out.append(f"{name}: {error}")
@@ -344,17 +361,17 @@ def _texts(connection: Connection, entries: list[tuple[str, str]]) -> dict[str, 
                     f"INSERT INTO main.{_quoted(name)}(rowid, content) SELECT id, coalesce(content, '') || ' ' ||"
                     " coalesce(tool_name, '') || ' ' || coalesce(tool_calls, '') FROM main.messages"
                 )
-        except sqlite3.DatabaseError as error:
+        except UNREADABLE as error:
             if _is_about_room(error):
                 raise
             skipped[name] = str(error)
     marks = "'fts_rebuild_high_water', 'fts_rebuild_progress', 'fts_cjk_rebuild_high_water', 'fts_cjk_rebuild_progress'"
-    with suppress(sqlite3.DatabaseError):  # the indexes are whole now
+    with suppress(*UNREADABLE):  # the indexes are whole now
         connection.execute(f"DELETE FROM main.state_meta WHERE key IN ({marks})")
     return skipped
 
 
-def _is_about_room(error: sqlite3.DatabaseError) -> bool:
+def _is_about_room(error: Exception) -> bool:
     return "is full" in str(error) or "disk I/O" in str(error)
 
 

@@ -16,7 +16,7 @@ from state_ledger.pages.asking import Ask
 from state_ledger.pages.period import presets
 from state_ledger.pages.sums import Sums
 from state_ledger.settings import Settings
-from state_ledger.sqlite import sqlite3
+from state_ledger.sqlite import UNREADABLE
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def read(path: Path, settings: Settings | None = None) -> Status:
             return _of(admitted, profile_of(path), size, log)
     except StateLedgerError as error:
         findings = (Finding("file", "error", str(error)),)
-    except sqlite3.DatabaseError as error:
+    except UNREADABLE as error:
         findings = (Finding("file", "error", f"SQLite cannot read it ({error}).", f"state-ledger check {path}"),)
     return Status(path, profile_of(path), None, None, None, None, None, size, log, findings)
 
@@ -92,7 +92,7 @@ def _of(patient: Patient, profile: str, size: int, log: int) -> Status:
                 "SELECT (SELECT count(*) FROM main.sessions), (SELECT count(*) FROM main.messages)"
             ).fetchone()
             month, recent = _sums(patient)
-        except (sqlite3.DatabaseError, StateLedgerError) as error:
+        except (*UNREADABLE, StateLedgerError) as error:
             findings.append(
                 Finding("figures", "warning", f"The figures could not be told: {error}", patient.command("check"))
             )

@@ -10,11 +10,11 @@ from state_ledger.full_text import CJK, INDEXES, health, parts
 from state_ledger.full_text import layout as text_layout
 from state_ledger.health.finding import Finding
 from state_ledger.health.patient import Patient
-from state_ledger.sqlite import sqlite3
+from state_ledger.sqlite import UNREADABLE
 
 SAMPLE = 200
 """Newest messages in which a word is looked for that the index has to find."""
-_WORD = re.compile(r"[A-Za-z]{4,20}")
+_WORD = re.compile(r"\b[A-Za-z]{4,20}\b")
 _SEEN = 2000
 """Characters of a message that an index of any layout holds; some cut the end of long tool results off."""
 
@@ -119,7 +119,7 @@ def _marks(patient: Patient, present: list[str]) -> Iterator[Finding]:
 def _mark(patient: Patient, key: str) -> str | None:
     try:
         return text_layout.mark(patient.connection, key)
-    except sqlite3.DatabaseError:
+    except UNREADABLE:
         return None
 
 
@@ -155,13 +155,11 @@ def _one_match(patient: Patient, name: str) -> Iterator[Finding]:
     number, word = next(known, (None, ""))
     if number is None:
         return
-    if len(word) == 20:  # cut out of something longer, which is a word of its own
-        word += "*"
     try:
         hit = patient.connection.execute(
-            f"SELECT 1 FROM main.{name} WHERE {name} MATCH ? AND rowid = ?", (_phrase(word), number)
+            f"SELECT 1 FROM main.{name} WHERE {name} MATCH ? AND rowid = ?", (f'"{word}"', number)
         ).fetchone()
-    except sqlite3.DatabaseError as error:
+    except UNREADABLE as error:
         yield Finding(
             f"text-match:{name}", "error",
             f"The search index {name} is damaged ({error}); the messages are not, they are still there.",
@@ -175,6 +173,3 @@ def _one_match(patient: Patient, name: str) -> Iterator[Finding]:
             patient.command("optimize", "--rebuild-index", name),
         )  # fmt: skip
 
-
-def _phrase(word: str) -> str:
-    return f'"{word.rstrip("*")}"{"*" if word.endswith("*") else ""}'
