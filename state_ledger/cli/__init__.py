@@ -7,6 +7,7 @@ import click
 from state_ledger import __version__
 from state_ledger.backup.backup_command import backup
 from state_ledger.backup.restore_command import restore
+from state_ledger.bills.command import reconcile
 from state_ledger.cli.demo_store import demo
 from state_ledger.cli.serving import serve
 from state_ledger.companion.command import index
@@ -19,6 +20,7 @@ from state_ledger.health.vacuum_command import vacuum
 from state_ledger.migrate.command import migrate
 from state_ledger.portability.export_command import export
 from state_ledger.portability.import_command import import_
+from state_ledger.prices.command import prices
 from state_ledger.profiles.command import profiles
 from state_ledger.questions.command import query
 from state_ledger.retention.archive_command import archive
@@ -36,7 +38,7 @@ def main() -> None:
 
 
 for _verb in (
-    serve, demo, migrate, index, export, import_, backup, restore, search, query, profiles,
+    serve, demo, migrate, index, export, import_, backup, restore, search, query, profiles, prices, reconcile,
     plan, prune, sweep, archive, delete,
 ):  # fmt: skip
     main.add_command(_verb)
