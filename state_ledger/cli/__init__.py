@@ -31,6 +31,11 @@ VERBS = {
     "sizes": "state_ledger.health.sizes_command",
     "status": "state_ledger.health.status_command",
     "vacuum": "state_ledger.health.vacuum_command",
+    "archive": "state_ledger.retention.archive_command",
+    "delete": "state_ledger.retention.delete_command",
+    "plan": "state_ledger.retention.plan_command",
+    "prune": "state_ledger.retention.prune_command",
+    "sweep": "state_ledger.retention.sweep_command",
 }
 """Each verb with the module that has its command, as a function of the verb's name (`import_` for `import`)."""
 

@@ -16,6 +16,7 @@ from state_ledger.ledger import (
     messages,
     operation,
     prices,
+    retention,
     sessions,
     temp_views,
     usage,
@@ -113,6 +114,7 @@ def view_statements(
         *prices.views(shape),
         *sessions.views(shape, profile=profile),
         *messages.views(shape),
+        *retention.views(shape),
         *audit.views(shape),
         *operation.views(shape),
     ]

@@ -99,7 +99,7 @@ def read_home(ask: Ask, shape: Shape | None) -> Home:
         *attention.of_unpriced(rows("unpriced_usage", asked), asked),
         *attention.of_audit(rows("ledger_problems")),
         *attention.of_lineage(rows("lineage_problems")),
-        *attention.of_open_sessions(rows("open_sessions", {"limit": str(open_limit)}), open_limit),
+        *attention.of_open_sessions(rows("open_idle_sessions", {"limit": str(open_limit)}), open_limit),
         *(attention.of_shape(shape) if shape is not None else ()),
     ]
     return Home(
