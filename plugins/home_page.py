@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from datasette import hookimpl
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 GROUPS = {
     "cost": "Cost", "cache": "Cache", "lineage": "Lineage", "activity": "Activity", "search": "Search",
-    "ops": "Operations",
+    "ops": "Operations", "stores": "Stores",
 }  # fmt: skip
 
 
@@ -51,20 +52,35 @@ async def home_page(request: Any, datasette: Datasette) -> Response:
         found = checkup.glance(state.patient(ask.connection, settings))
         return read_home(ask, state.shape), attention.of_findings(found)
 
-    home, of_file = await page.read(datasette, name, look)
     at = page.links(datasette, name)
+    live = page.live(datasette, [name], at)
+    home, of_file = await page.read(datasette, name, look)
     zone = settings.zone_name
     context = {
         "facts": page.store_facts(state, home.overview.sessions, home.overview.last_active, zone),
+        "plain": at.plain,
+        **shown(home, at, questions.load(), of_file),
+    }
+    return await page.respond(
+        datasette, request, "ledger_home.html", context, title=name, store=name, section="home", live=live
+    )
+
+
+def shown(
+    home: Home, at: Links, known: Mapping[str, questions.Question], of_file: Sequence[Notice] = ()
+) -> dict[str, Any]:
+    """What a home shows of one store or of several as one; `known` are the questions that it offers.
+
+    of_file: what is wrong with the file of the one store.
+    """
+    return {
         "late": home.late,
         "periods": [_period(home.month, home, at), _period(home.recent, home, at)],
         "daily": _daily(home, at),
         "work": _work(home, at),
         "attention": [page.linked(notice, at) for notice in (*of_file, *home.notices)],
-        "groups": _groups(at),
-        "plain": at.plain,
+        "groups": _groups(at, known),
     }
-    return await page.respond(datasette, request, "ledger_home.html", context, title=name, store=name, section="home")
 
 
 def _period(part: PeriodFigures, home: Home, at: Links) -> dict[str, Any]:
@@ -146,9 +162,9 @@ def _work_row(row: Record, at: Links) -> list[Cell]:
     ]  # fmt: skip
 
 
-def _groups(at: Links) -> list[dict[str, Any]]:
+def _groups(at: Links, known: Mapping[str, questions.Question]) -> list[dict[str, Any]]:
     by_group: dict[str, list[dict[str, str]]] = {name: [] for name in GROUPS}
-    for question in questions.load().values():
+    for question in known.values():
         by_group.setdefault(question.group, []).append(
             {"href": at.query(question.name), "label": question.title, "title": question.description}
         )

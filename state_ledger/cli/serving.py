@@ -60,6 +60,7 @@ class Arguments:
 @click.option("--snapshot", "snapshots", is_flag=True, help="Show private copies, taken now.")
 @click.option("--companion", is_flag=True, help="Keep a search index of each store in your cache folder.")
 @click.option("--redact", is_flag=True, help="Replace keys, tokens and passwords wherever text is shown.")
+@click.option("--prices", metavar="FILE", help="Your own price table (YAML), over those of genai-prices.")
 def serve(
     arguments: tuple[str, ...],
     host: str,
@@ -68,6 +69,7 @@ def serve(
     snapshots: bool,
     companion: bool,
     redact: bool,
+    prices: str | None,
 ) -> None:
     """Shows stores in the browser, without changing a byte of them.
 
@@ -98,7 +100,10 @@ def serve(
         "STATE_LEDGER_COMPANION": companion,
         "STATE_LEDGER_REDACT": redact,
     }
-    _become(command, {**os.environ, **{name: "1" for name, wanted in chosen.items() if wanted}})
+    environment = {**os.environ, **{name: "1" for name, wanted in chosen.items() if wanted}}
+    if prices is not None:
+        environment["STATE_LEDGER_PRICES"] = str(Path(prices).expanduser().absolute())
+    _become(command, environment)
 
 
 def split_arguments(arguments: Sequence[str]) -> Arguments:

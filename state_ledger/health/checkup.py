@@ -302,6 +302,13 @@ def _integrity(patient: Patient, full: bool, tell: Tell, until: float | None) ->
                 " find out which.",
                 patient.command("check"),
             )  # fmt: skip
+        elif not damage.in_pages and texts.reads_nul_differently(patient, damage.name):
+            yield Finding(
+                kind, "note",
+                f"The search index {damage.name} disagrees with its copy of the text, which holds NULs: SQLite up to"
+                " 3.40 reads those otherwise than later ones, so that this need not be damage.",
+                patient.command("migrate"),
+            )  # fmt: skip
         else:
             remedy = ("repair", "NEW") if damage.in_pages else ("optimize", "--rebuild-index", damage.name)
             yield Finding(

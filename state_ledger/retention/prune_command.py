@@ -94,14 +94,18 @@ def prune(path: Path, asked: Asked, folder: Path | None, consent: Consent, as_js
 
 
 def _do(path: Path, plan: Plan, folder: Path | None) -> tuple[Pruned, Kept | None]:
+    from state_ledger.retention.pruning import Pruned, PruneStopped
     from state_ledger.retention.pruning import prune as delete
     from state_ledger.writing.writer import Writer
 
     writer = Writer(path)
+    done = Pruned()
     try:
         kept = None if folder is None else _keep(writer, plan, folder)
         with output.progress("Deleting") as move:
-            return delete(writer, plan, verify=None if kept is None else kept.holds, progress=move), kept
+            return delete(writer, plan, verify=None if kept is None else kept.holds, progress=move, done=done), kept
+    except KeyboardInterrupt as interrupt:
+        raise PruneStopped(done, len(plan.delete), "You ended it.") from interrupt
     finally:
         writer.close()
 

@@ -68,7 +68,7 @@ class Pruned:
 class PruneStopped(StateLedgerError):
     """A prune could not go on. done: what it did until then, which stays done."""
 
-    def __init__(self, done: Pruned, of: int, why: Exception) -> None:
+    def __init__(self, done: Pruned, of: int, why: Exception | str) -> None:
         super().__init__(
             f"Stopped after {len(done.deleted):,} of {of:,} sessions; those are deleted as a whole, the others are"
             f" as they were. {why}"
@@ -82,15 +82,17 @@ def prune(
     *,
     verify: Verify | None = None,
     progress: Callable[[int, int], None] | None = None,
+    done: Pruned | None = None,
 ) -> Pruned:
     """Deletes the sessions of a plan that are still what the plan says, and no others.
 
     verify: asked of every session before it goes; one of which it says no is left as `changed`.
-    progress: told of sessions done and sessions in all.
+    progress: told of sessions done and sessions in all. done: what is filled and returned, for callers that
+    may be interrupted.
     Raises PruneStopped if the store stays locked, the disk is full, the file was replaced or cannot be read.
     """
     ledger.install(writer.connection, shape=writer.shape, profile=stores.profile_of(writer.path))
-    done = Pruned()
+    done = Pruned() if done is None else done
     order = _children_first(writer, plan.delete)
     loads = writer.reading(lambda connection: weight.loads(connection, writer.shape, order))
     batches = _Batches(order, loads)
