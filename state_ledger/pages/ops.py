@@ -38,6 +38,9 @@ FEW = 10
 EXACT_AT_ONCE_BYTES = 64 << 20
 """Up to this size of a file exact sizes are worth waiting for: about 60 ms."""
 
+NAMES = (*planner.NAMES, planner.PLAN, planner.NOW, "check", "sizes", "idle_days")
+"""The parameters of an address."""
+
 CHECKS, SIZES = ("", "full"), ("", "exact", "estimate")
 _MOMENT = Parameter("now", "integer", "", "", (), 0, None)
 _IDLE_DAYS = Parameter("idle_days", "integer", "", "", (), 0, 36_500)
