@@ -257,12 +257,11 @@ class Shown:
             "missing": list(ops.late),
             "severity": worst(ops.findings),
             "checked": asked_for.check,
-            "findings": [
-                finding.record() for finding in map(self.finding, ops.findings)
-            ],
+            "findings": [self.finding(finding).record() for finding in ops.findings],
             "sizes": None if sizes is None else {
                 "method": sizes.method, "page_size": sizes.page_size, "pages": sizes.pages,
-                "free_pages": sizes.free_pages, "file_bytes": sizes.file_bytes, "other_bytes": sizes.other_bytes, "by_owner": sizes.by_owner,
+                "free_pages": sizes.free_pages, "file_bytes": sizes.file_bytes, "other_bytes": sizes.other_bytes,
+                "by_owner": sizes.by_owner,
             },
             "open_sessions": None if sweep is None else {
                 "idle_days": asked_for.idle_days, "sweep": [idle.session_id for idle in sweep.sweep],
