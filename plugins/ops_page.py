@@ -41,8 +41,6 @@ async def ops_page(request: Any, datasette: Datasette) -> Response:
     from state_ledger.pages.ops_shown import sentence
 
     name = await page.open_store(datasette, request)
-    at = page.links(datasette, name)
-    live = page.live(datasette, [name], at)
     values = _values(request)
     asked_for, wrong = wanted(values)
     ops, shown = await _read(datasette, name, asked_for, values)
@@ -72,7 +70,7 @@ async def ops_page(request: Any, datasette: Datasette) -> Response:
     }
     return await page.respond(
         datasette, request, "ledger_ops.html", context, title="Operations", store=name, section="ops",
-        status=400 if wrong else 200, permalink="" if wrong else shown.permalink(ops, asked_for), live=live,
+        status=400 if wrong else 200, permalink="" if wrong else shown.permalink(ops, asked_for),
     )  # fmt: skip
 
 

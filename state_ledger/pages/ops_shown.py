@@ -119,6 +119,8 @@ class Shown:
             if exact
             else "Basis: a sample of rows of each table; the sizes of the file and of its free pages are exact."
         )
+        if not exact and self.kept.get("sizes") == "exact":
+            said += " This SQLite has no dbstat, which would tell the others exactly."
         return {
             "how": "exact" if exact else "estimated",
             "legend_html": ops_rows.sizes_legend(ops.sizes),

@@ -51,7 +51,7 @@ def _flag(name: str, label: str, only: str, without: str) -> Field:
 
 
 FIELDS = (
-    Field("older_than", "Idle for days", hint="90 if no filter is set", usual=True),
+    Field("older_than", "Idle for days", hint="such as 90", usual=True),
     Field("source", "Source", hint="all", usual=True),
     Field("profile", "Profile", hint="all", usual=True),
     Field("kind", "Kind", choices=(("", "all"), *((kind, kind) for kind in KINDS)), usual=True),
