@@ -10,6 +10,7 @@ from datasette.utils.asgi import Response
 from markupsafe import Markup
 
 from state_ledger import questions
+from state_ledger.errors import StateLedgerError
 from state_ledger.health import checkup
 from state_ledger.pages import attention, charts, figures, provenance, tables
 from state_ledger.pages.asking import Ask
@@ -49,8 +50,11 @@ async def home_page(request: Any, datasette: Datasette) -> Response:
     settings = registry(datasette).settings
 
     def look(ask: Ask) -> tuple[Home, list[Notice]]:
-        found = checkup.glance(state.patient(ask.connection, settings))
-        return read_home(ask, state.shape), attention.of_findings(found)
+        home = read_home(ask, state.shape)
+        try:
+            return home, attention.of_findings(checkup.glance(state.patient(ask.connection, settings)))
+        except (OSError, StateLedgerError):  # gone from its place; what is open is read all the same
+            return home, []
 
     at = page.links(datasette, name)
     live = page.live(datasette, [name], at)

@@ -64,7 +64,7 @@ async def ops_page(request: Any, datasette: Datasette) -> Response:
     context = {
         **_marked(parts),
         "problems": [sentence(error) for error in wrong],
-        "late": ops.late,
+        "late": [shown.public(said) for said in ops.late],
         "facts": facts,
         "checked": asked_for.check,
     }

@@ -242,6 +242,17 @@ def test_a_look_that_takes_too_long_says_what_it_left_out(made: Path) -> None:
     assert not [finding for finding in whole if "ot checked" in finding.sentence]
 
 
+async def test_a_store_that_is_gone_from_its_place_is_told_by_what_is_open(
+    store: Path, make_datasette: Callable[..., Any]
+) -> None:
+    datasette = await make_datasette(store)
+    await ask(datasette)
+    store.rename(store.with_name("elsewhere.db"))
+    _text, page = await ask(datasette, {"plan": "1", "check": "full"})
+    assert "A part of this page is missing" in page.text and "would be deleted" in page.text
+    assert (await datasette.client.get("/state")).status_code == 200
+
+
 async def test_only_who_may_see_the_store_sees_its_page(made: Path, make_datasette: Callable[..., Any]) -> None:
     datasette = await make_datasette(made, metadata={"databases": {"state": {"allow": {"id": "owner"}}}})
     for address in (AT.ops(), AT.ops({"plan": "1"}, form="json")):

@@ -120,7 +120,7 @@ def read_ops(ask: Ask, patient: Patient, asked_for: Wanted, now: float) -> Ops:
             return reader()
         except StateLedgerError as error:
             late.append(str(error))
-        except (*UNREADABLE, OverflowError) as error:
+        except (*UNREADABLE, OverflowError, OSError) as error:
             late.append(f"The {name} cannot be read on this file: {error}.")
         return None
 

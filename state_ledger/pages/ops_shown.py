@@ -256,7 +256,7 @@ class Shown:
         """The whole as JSON has it."""
         sizes, sweep, planned = ops.sizes, ops.open_sessions, ops.planned
         return {
-            "missing": list(ops.late),
+            "missing": [self.public(said) for said in ops.late],
             "severity": worst(ops.findings),
             "checked": asked_for.check,
             "findings": [self.finding(finding).record() for finding in ops.findings],
