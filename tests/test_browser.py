@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SCREENSHOTS = ROOT / "screenshots"
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
-         "--disable-background-networking", "--in-process-gpu", "--disable-gpu-compositing", "--disable-component-update",
+         "--disable-background-networking", "--disable-component-update",
          "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]  # fmt: skip
 """No name of another host resolves: what a page should not ask for, it does not get either."""
 WIDTHS = {"desk": 1440, "phone": 390}
