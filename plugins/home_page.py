@@ -20,7 +20,10 @@ from state_ledger.plugins.stores import registry
 if TYPE_CHECKING:
     from datasette.app import Datasette
 
-GROUPS = {"cost": "Cost", "cache": "Cache", "lineage": "Lineage", "activity": "Activity", "search": "Search"}
+GROUPS = {
+    "cost": "Cost", "cache": "Cache", "lineage": "Lineage", "activity": "Activity", "search": "Search",
+    "ops": "Operations",
+}  # fmt: skip
 
 
 @hookimpl

@@ -13,6 +13,7 @@ from state_ledger.sqlite import BUSY_TIMEOUT_S, Connection, Row, read_only_uri, 
 
 if TYPE_CHECKING:
     from state_ledger.settings import Settings
+    from state_ledger.shape import Shape
 
 READING_ACTIONS: frozenset[int] = frozenset(
     {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE}
@@ -76,17 +77,28 @@ def open_for_reading(
         read_only_uri(path, immutable=immutable), uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None
     )
     try:
-        connection.row_factory = Row
-        connection.text_factory = decode_text
-        cjk.load(connection)
-        shape = ledger.install(connection, profile=profile or stores.profile_of(path), settings=settings)
-        if shape.is_store:
-            functions.install(connection)
-        guard(connection)
+        furnish(connection, path, settings=settings, profile=profile)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def furnish(
+    connection: Connection, path: Path, *, settings: Settings | None = None, profile: str | None = None
+) -> Shape:
+    """Gives a new connection to the store at `path` what `open_for_reading` promises, and takes writing from it.
+
+    Returns what the file has. Raises sqlite3.DatabaseError if SQLite cannot read its schema.
+    """
+    connection.row_factory = Row
+    connection.text_factory = decode_text
+    cjk.load(connection)
+    shape = ledger.install(connection, profile=profile or stores.profile_of(path), settings=settings)
+    if shape.is_store:
+        functions.install(connection)
+    guard(connection)
+    return shape
 
 
 def decode_text(stored: bytes) -> str:

@@ -64,6 +64,7 @@ class Settings:
     snapshot: whether every store is read from a private snapshot taken at start.
     redact: whether secrets in texts are replaced wherever the instance shows them.
     companion: whether the app makes and refreshes the companion of every store it shows.
+    metrics: whether the figures of the stores are given to Prometheus.
     query_time_limit_ms: milliseconds that a question of a page or a canned query may take.
     max_limit: the most rows that a question gives.
     markdown_columns: columns, by table, whose text is shown as Markdown.
@@ -79,6 +80,7 @@ class Settings:
     snapshot: bool = False
     redact: bool = False
     companion: bool = False
+    metrics: bool = False
     query_time_limit_ms: int = 5000
     max_limit: int = 10000
     markdown_columns: Mapping[str, tuple[str, ...]] = field(
@@ -200,6 +202,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "snapshot": _flag,
     "redact": _flag,
     "companion": _flag,
+    "metrics": _flag,
     "query_time_limit_ms": _whole(50, 600_000),
     "max_limit": _whole(1, 1_000_000),
     "markdown_columns": _columns,

@@ -38,6 +38,10 @@ LEFTOVER_USAGE_TABLES = ("session_model_usage_v21", "session_model_usage_legacy_
 """What an interrupted rebuild of the usage table can leave behind; its rows are still calls."""
 
 
+OPERATED_TABLES = ("compression_locks", "session_turn_leases", "async_delegations", "gateway_routing")
+"""Tables by which the running programs agree; any may be absent."""
+
+
 @dataclass(frozen=True)
 class Shape:
     """The live tables of one file, as a connection sees them.
@@ -74,7 +78,7 @@ class Shape:
                     unreadable[name] = reason
                 else:
                     tables[name] = ()
-            elif name in READ_COLUMNS or name in LEFTOVER_USAGE_TABLES:
+            elif name in READ_COLUMNS or name in LEFTOVER_USAGE_TABLES or name in OPERATED_TABLES:
                 tables[name] = _columns(connection, name)
             else:
                 tables[name] = ()
@@ -112,7 +116,7 @@ class Shape:
     @property
     def key(self) -> tuple[object, ...]:
         """What the semantic layer depends on: two files with equal keys get the same views."""
-        read = (*READ_COLUMNS, *LEFTOVER_USAGE_TABLES)
+        read = (*READ_COLUMNS, *LEFTOVER_USAGE_TABLES, *OPERATED_TABLES)
         return (
             tuple((name, self.tables[name]) for name in read if name in self.tables),
             tuple(sorted(self.unreadable)),

@@ -8,6 +8,8 @@ installed, else Python's own.
 from __future__ import annotations
 
 import sqlite3 as _stdlib
+import weakref
+from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,10 +22,16 @@ else:
     except ImportError:
         sqlite3 = _stdlib
 
-__all__ = ["BUSY_TIMEOUT_S", "Connection", "Row", "read_only_uri", "sqlite3", "store_path", "version_info"]
+__all__ = [
+    "BUSY_TIMEOUT_S", "UNREADABLE", "Connection", "Row", "read_only_uri", "reference", "sqlite3", "store_path",
+    "version_info",
+]  # fmt: skip
 
 Connection = sqlite3.Connection
 Row = sqlite3.Row
+
+UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
+"""What reading a damaged file raises; SQLite's words on it may quote bytes of the file that are not UTF-8."""
 
 version_info: tuple[int, ...] = tuple(int(part) for part in sqlite3.sqlite_version.split("."))
 """The linked library's version, for instance `(3, 53, 4)`."""
@@ -44,3 +52,18 @@ def store_path(connection: Connection) -> str:
     except sqlite3.DatabaseError:
         return ""
     return next((str(row[2] or "") for row in rows if row[1] == "main"), "")
+
+
+def reference(connection: Connection) -> Callable[[], Connection]:
+    """The connection, without keeping it alive where that can be avoided."""
+    try:
+        reference = weakref.ref(connection)
+    except TypeError:
+        return lambda: connection
+
+    def itself() -> Connection:
+        found = reference()
+        assert found is not None  # a function runs on its connection
+        return found
+
+    return itself

@@ -38,6 +38,7 @@ WRONG: Mapping[str, tuple[Any, str]] = {
     "snapshot": (1, "true or false"),
     "redact": ("no", "true or false"),
     "companion": ("on", "true or false"),
+    "metrics": ("on", "true or false"),
     "query_time_limit_ms": (10, "a whole number from 50 to 600000"),
     "max_limit": (0, "a whole number from 1 to 1000000"),
     "markdown_columns": (["content"], "a mapping of table names to lists of column names"),

@@ -10,6 +10,12 @@ from state_ledger.backup.restore_command import restore
 from state_ledger.cli.demo_store import demo
 from state_ledger.cli.serving import serve
 from state_ledger.companion.command import index
+from state_ledger.health.check_command import check
+from state_ledger.health.optimize_command import optimize
+from state_ledger.health.repair_command import repair
+from state_ledger.health.sizes_command import sizes
+from state_ledger.health.status_command import status
+from state_ledger.health.vacuum_command import vacuum
 from state_ledger.migrate.command import migrate
 from state_ledger.portability.export_command import export
 from state_ledger.portability.import_command import import_
@@ -25,4 +31,6 @@ def main() -> None:
 
 
 for _verb in (serve, demo, migrate, index, export, import_, backup, restore, search, query, profiles):
+    main.add_command(_verb)
+for _verb in (status, check, sizes, vacuum, optimize, repair):
     main.add_command(_verb)

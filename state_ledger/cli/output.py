@@ -71,6 +71,22 @@ def progress(label: str) -> Iterator[Callable[[int, int], None]]:
         yield move
 
 
+@contextmanager
+def steps() -> Iterator[Callable[[str], None]]:
+    """One line on standard error that says what is being done, wiped at the end. Silent off a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda _what: None
+        return
+
+    def tell(what: str) -> None:
+        click.echo(f"\r\033[K{plain(what)[:_CELL]}", nl=False, err=True)
+
+    try:
+        yield tell
+    finally:
+        click.echo("\r\033[K", nl=False, err=True)
+
+
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, most: int = _CELL) -> str:
     """Rows under their columns, numbers to the right; text from a store cannot steer the terminal.
 

@@ -10,7 +10,7 @@ from state_ledger.sqlite import Connection
 
 
 def write(connection: Connection, planned: list[Session], end: float) -> None:
-    """Writes `state_meta`, `gateway_routing` and `async_delegations` for the planned sessions."""
+    """Writes `state_meta`, `gateway_routing`, `async_delegations` and a lock that was left behind."""
     connection.executemany(
         "INSERT INTO state_meta(key, value) VALUES (?, ?)",
         [
@@ -29,6 +29,12 @@ def write(connection: Connection, planned: list[Session], end: float) -> None:
         " delivered_at)"
         " VALUES (?, ?, ?, 'completed', ?, ?, ?, ?, 'delivered', 1, ?)",
         [_delegation(session) for session in planned if session.kind == "delegate"],
+    )
+    # A program that died while it compressed: whoever comes next may take the lock over.
+    session = planned[-1]
+    connection.execute(
+        "INSERT INTO compression_locks(session_id, holder, acquired_at, expires_at) VALUES (?, 'pid=4711', ?, ?)",
+        (session.id, session.until, session.until + 300.0),
     )
 
 

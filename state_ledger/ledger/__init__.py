@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Protocol
 
-from state_ledger.ledger import apportion, audit, functions, messages, sessions, temp_views, usage
+from state_ledger.ledger import apportion, audit, functions, messages, operation, sessions, temp_views, usage
 from state_ledger.ledger.days import server_zone
 from state_ledger.ledger.plausible import Bound
 from state_ledger.shape import Shape
@@ -96,6 +96,7 @@ def view_statements(
         *sessions.views(shape, profile=profile),
         *messages.views(shape),
         *audit.views(shape),
+        *operation.views(shape),
     ]
 
 

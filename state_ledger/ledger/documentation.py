@@ -29,6 +29,12 @@ VIEWS: dict[str, str] = {
     "ledger_set_aside": "One row that cannot be true and is in no sum, with the reason.",
     "ledger_discrepancies": "One figure that disagrees with another or is known to have been miscounted;"
     " reported, never corrected.",
+    "ledger_orphans": "One missing session that rows of one kind refer to.",
+    "ledger_locks": "One lock on a session (compression) or a conversation (turn).",
+    "ledger_delegations": "One piece of work handed out in the background, without its texts.",
+    "ledger_routing": "One chat that a gateway keeps a session for, without the chat's id and names.",
+    "ledger_storage": "One table, index or part of a full-text index with its size. Exact sizes read the whole"
+    " file, so that above 256 MB, and where SQLite has no `dbstat`, they are estimated from a sample.",
     "ledger_usage_rows": "Building block: usage rows as stored, with those that only a left-over table holds.",
     "ledger_session_rows": "Building block: counters of the session rows, with what is wrong with them.",
     "ledger_session_rest": "Building block: what each session row carries beyond its `task = ''` usage rows.",

@@ -13,8 +13,9 @@
 | `message_shown_parts(content)` | JSON list of [type, text] of each part, images as placeholders; NULL for plain text |
 | `untrue(literal, …)` | why the first of a row's counters and amounts, as `quote` wrote them, cannot be true |
 | `lineage_places(row, parent_row, kind, dangling)` | an aggregate: JSON, one array per session |
+| `storage_parts()` | JSON: [name, kind, owner, bytes, rows, method] of everything with pages of its own |
 
-All are deterministic. Text arguments are best given as BLOBs (`CAST(x AS BLOB)`): SQLite hands text
+All but the last are deterministic. Text arguments are best given as BLOBs (`CAST(x AS BLOB)`): SQLite hands text
 to Python as UTF-8, and a row that is not valid UTF-8 would fail the whole query.
 """
 
@@ -24,13 +25,13 @@ import json
 from datetime import timedelta
 from typing import Any
 
-from state_ledger import content
+from state_ledger import content, storage
 from state_ledger.ledger import days
 from state_ledger.ledger.columns import MOST
 from state_ledger.ledger.models import canonical_model
 from state_ledger.ledger.usage import AMOUNTS, COUNTERS
 from state_ledger.lineage import Link, arrange
-from state_ledger.sqlite import Connection
+from state_ledger.sqlite import Connection, reference
 
 
 def register(connection: Connection, zone: str) -> None:
@@ -67,6 +68,8 @@ def register(connection: Connection, zone: str) -> None:
         ("untrue", -1, _untrue),
     ):
         connection.create_function(name, arguments, function, deterministic=True)
+    itself = reference(connection)
+    connection.create_function("storage_parts", 0, lambda: _storage_parts(itself()))
     connection.create_aggregate("lineage_places", 4, _LineagePlaces)  # type: ignore[arg-type]
 
 
@@ -92,6 +95,11 @@ def _message_parts(stored: object) -> int | None:
 def _message_shown_parts(stored: object) -> str | None:
     parts = content.decode(stored).parts
     return None if parts is None else json.dumps([content.shown(part) for part in parts]).replace("\\u0000", "\\ufffd")
+
+
+def _storage_parts(connection: Connection) -> str:
+    sizes = storage.measure(connection)
+    return json.dumps([(p.name, p.kind, p.owner, p.bytes, p.rows, sizes.method) for p in sizes.parts])
 
 
 def _untrue(*literals: bytes) -> str | None:

@@ -78,6 +78,17 @@ _TEXT: Mapping[str, str] = {
     "route": "which index answered, or scan",
     "first_day": "first calendar day with activity",
     "last_day": "last calendar day with activity",
+    "holder": "who holds the lock, as the holder wrote it",
+    "lock_state": "held, or run out: then anybody may take it",
+    "delegation_id": "name of the delegation",
+    "delegation_state": "how far the work is, as stored",
+    "delivery_state": "whether the result reached its session, as stored; pending until it did",
+    "scope": "part of the gateway that the route belongs to, '' for the common one",
+    "platform": "messaging platform of the route",
+    "name": "table, index, or table of a full-text index",
+    "storage_kind": "table, index or full-text index",
+    "owner": "table of an index, full-text index of its parts, else the table itself",
+    "method": "dbstat for exact bytes, estimate for those from a sample of rows",
 }
 
 _MEASURED: Mapping[str, tuple[str, str]] = {
@@ -145,6 +156,16 @@ _MEASURED: Mapping[str, tuple[str, str]] = {
     "estimates": ("dollars", "estimates that the actual cost replaces"),
     "tokens": ("tokens", "processed tokens of the rows concerned"),
     "calls": ("calls", "calls as stored"),
+    "acquired_at": ("epoch seconds", "since when the lock is held"),
+    "expires_at": ("epoch seconds", "until when, unless it is renewed"),
+    "dispatched_at": ("epoch seconds", "when the work was handed out"),
+    "completed_at": ("epoch seconds", "when the work was done; NULL while it is not"),
+    "delivered_at": ("epoch seconds", "when the result was delivered"),
+    "delivery_attempts": ("times", "attempts to deliver the result"),
+    "owner_pid": ("number", "process that does the work"),
+    "is_known": ("0 or 1", "1 where the session is in the store"),
+    "updated_at": ("epoch seconds", "last change of the route"),
+    "bytes": ("bytes", "pages in use times their size"),
     "distance": ("number", "links between the two sessions"),
 }
 

@@ -7,15 +7,13 @@ hit, for `json_each`.
 from __future__ import annotations
 
 import json
-import weakref
-from collections.abc import Callable
 from typing import Any
 
 from state_ledger.companion import beside
 from state_ledger.search import marks, vocabulary
 from state_ledger.search.answering import find
 from state_ledger.search.request import NEWEST, SORTS, Request
-from state_ledger.sqlite import Connection
+from state_ledger.sqlite import Connection, reference
 
 BUDGET_S = 0.6
 """Seconds that a query looks for what no index knows: it has to end within Datasette's own limit."""
@@ -27,7 +25,7 @@ MOST = 1000
 def install(connection: Connection) -> None:
     """Registers the function and makes what it reads words by; before a connection is guarded."""
     vocabulary.prepare(connection)
-    itself = _reference(connection)
+    itself = reference(connection)
 
     def ledger_search(
         q: Any, source: Any, exclude_source: Any, role: Any, model: Any, since: Any, until: Any,
@@ -49,21 +47,6 @@ def install(connection: Connection) -> None:
         return _answer(itself(), request)
 
     connection.create_function("ledger_search", 10, ledger_search)
-
-
-def _reference(connection: Connection) -> Callable[[], Connection]:
-    """The connection, without keeping it alive where that can be avoided."""
-    try:
-        reference = weakref.ref(connection)
-    except TypeError:
-        return lambda: connection
-
-    def itself() -> Connection:
-        found = reference()
-        assert found is not None  # a function runs on its connection
-        return found
-
-    return itself
 
 
 def _answer(connection: Connection, request: Request) -> str:

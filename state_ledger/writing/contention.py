@@ -171,7 +171,7 @@ def holder_of(path: Path) -> str | None:
     for line in lines:
         pid = _writer_in(line, places)
         if pid is not None:
-            return _describe(pid)
+            return describe(pid)
     return None
 
 
@@ -191,7 +191,8 @@ def _writer_in(line: str, places: dict[int, tuple[int, int]]) -> int | None:
     return int(words[4]) if first <= place[1] and last >= place[0] else None
 
 
-def _describe(pid: int) -> str:
+def describe(pid: int) -> str:
+    """A process for a reader: its number and how its command begins."""
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", "replace").split("\x00")
     except OSError:

@@ -1,0 +1,168 @@
+"""Damage in the pages of a file, table by table, and whether it hits rows or only an index.
+
+An index, ordinary or full-text, can be made anew from its table, and nothing is lost; rows cannot.
+SQLite's own words do not say which it is (a bad page of a table raises "malformed", one of an index is a
+line of a report), so where it complains the table itself is read to its end, past every index.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from state_ledger import access, storage
+from state_ledger.sqlite import UNREADABLE, Connection, sqlite3
+
+PIECE_S = 5.0
+"""How long the check of one table may keep a read transaction open, unless all of it was asked for."""
+
+ROWS, INDEX, TEXT_INDEX, SCHEMA = "rows", "index", "full-text index", "schema"
+_STEPS = 20_000
+_OF_ROWS = re.compile(r"out of order|NULL value|CHECK constraint|non-integer|TEXT value|NUMERIC value|datatype", re.I)
+
+
+@dataclass(frozen=True)
+class Damage:
+    """kind: `rows` of the table `name` cannot be read, the `index` or `full-text index` of that name is
+    damaged, or the `schema` is. says: SQLite's first words on it. in_pages: whether pages of it cannot be
+    read; otherwise only its entries are wrong, and it can be made anew in place.
+    """
+
+    kind: str
+    name: str
+    says: str
+    in_pages: bool = True
+
+
+@dataclass(frozen=True)
+class Examination:
+    """unchecked: tables that were not looked at in the time, or because the file is busy, with the reason."""
+
+    damages: tuple[Damage, ...]
+    unchecked: dict[str, str]
+
+
+def examine(
+    connection: Connection, *, full: bool = False, tick: Callable[[str], None] = lambda table: None
+) -> Examination:
+    """Checks every table with its indexes, one statement and so one short read transaction after another.
+
+    full: compares every index with its table entry by entry and takes the time it takes; else the
+    structure only, at most `PIECE_S` per table. tick: called with each table before it is checked.
+    """
+    try:
+        trees = storage.trees(connection)
+    except UNREADABLE as error:
+        return Examination((Damage(SCHEMA, "sqlite_master", str(error)),), {})
+    tables = [tree for tree in trees if tree.kind != INDEX and not tree.is_index]
+    damages: list[Damage] = []
+    unchecked: dict[str, str] = {}
+    for table in tables:
+        tick(table.name)
+        says = _complaints(connection, table.name, full)
+        if says is None:
+            unchecked[table.name] = "the check would have taken too long"
+        elif says and says[0].startswith(_BUSY):
+            unchecked[table.name] = says[0]
+        elif says:
+            damages += _told_apart(connection, table, trees, says)
+    damages += _text_complaints(connection, unchecked, full)
+    # Of a full-text index its own tables were looked at first, and they say more.
+    return Examination(tuple({(each.kind, each.name): each for each in reversed(damages)}.values())[::-1], unchecked)
+
+
+def missing_bytes(path: str | Path) -> tuple[int, int] | None:
+    """(bytes there, bytes that the head of the file claims) of a file that lost its end; None where it did not.
+
+    A log beside it may hold the rest, so that a file with one is not judged.
+    """
+    header = access.header_of(path)
+    stated, size = int.from_bytes(header[28:32], "big"), Path(path).stat().st_size
+    page = int.from_bytes(header[16:18], "big")
+    needed = stated * (65536 if page == 1 else page)
+    # Programs from before 2010 did not keep the count; the two counters then differ.
+    if access.Sidecars.of(path).wal_bytes or header[24:28] != header[92:96] or size >= needed:
+        return None
+    return size, needed
+
+
+_BUSY = ("database is locked", "database table is locked", "database schema is locked")
+
+
+def _complaints(connection: Connection, table: str, full: bool) -> list[str] | None:
+    """What SQLite says of a table and its indexes, [] where all is well; None when the time was up."""
+    check = "integrity_check" if full else "quick_check"
+    deadline = time.monotonic() + PIECE_S
+    if not full:
+        connection.set_progress_handler(lambda: int(time.monotonic() > deadline), _STEPS)
+    try:
+        rows = connection.execute(f"PRAGMA main.{check}({_quoted(table)})").fetchall()
+    except UNREADABLE as error:
+        return None if "interrupted" in str(error) else [str(error)]
+    finally:
+        connection.set_progress_handler(None, 0)
+    lines = [line for row in rows for line in str(row[0]).splitlines()]
+    return [line for line in lines if line != "ok" and not line.startswith("*** in database")]
+
+
+def _told_apart(
+    connection: Connection, table: storage.Tree, trees: list[storage.Tree], says: list[str]
+) -> list[Damage]:
+    if table.kind == TEXT_INDEX:
+        return [Damage(TEXT_INDEX, table.owner, says[0])]
+    trouble = _reading_to_the_end(connection, table.name)
+    if trouble is not None:
+        return [Damage(ROWS, table.name, trouble if says[0] == trouble else says[0])]
+    if any(_OF_ROWS.search(line) for line in says):
+        return [Damage(ROWS, table.name, says[0])]
+    indexes = [tree for tree in trees if tree.kind == INDEX and tree.owner == table.name]
+    found = []
+    for tree in indexes:
+        in_pages = [line for line in says if f"Tree {tree.root} " in line]
+        if not in_pages and (walked := _walk(connection, table.name, tree.name)) is not None:
+            in_pages = [walked]
+        named = in_pages or [line for line in says if re.search(rf"\bindex {re.escape(tree.name)}$", line)]
+        if named:
+            found.append(Damage(INDEX, tree.name, named[0], bool(in_pages)))
+    return found or [Damage(ROWS, table.name, says[0])]
+
+
+def _reading_to_the_end(connection: Connection, table: str) -> str | None:
+    """SQLite's words if a row of a table cannot be read, None if all can."""
+    columns = [str(row[1]) for row in connection.execute(f"PRAGMA main.table_info({_quoted(table)})")]
+    # The sum of the lengths needs every byte of every text, also those on pages of their own.
+    read = " + ".join(f"coalesce(length(CAST({_quoted(column)} AS TEXT)), 0)" for column in columns)
+    try:
+        connection.execute(f"SELECT count(*), total({read}) FROM main.{_quoted(table)} NOT INDEXED").fetchall()
+    except UNREADABLE as error:
+        return str(error)
+    return None
+
+
+def _walk(connection: Connection, table: str, index: str) -> str | None:
+    """SQLite's words if an index cannot be walked through, None if it can or has no walk of its own."""
+    try:
+        # Not a plain count: for that SQLite takes whichever index is smallest, whatever it is told.
+        connection.execute(f"SELECT total(rowid) FROM main.{_quoted(table)} INDEXED BY {_quoted(index)}").fetchall()
+    except sqlite3.OperationalError:
+        return None  # a partial index answers only queries with its condition
+    except UNREADABLE as error:
+        return str(error)
+    return None
+
+
+def _text_complaints(connection: Connection, unchecked: dict[str, str], full: bool) -> Iterator[Damage]:
+    """What FTS5 itself says of its indexes, where SQLite asks it (3.44 and later)."""
+    for name in storage.text_indexes(connection):
+        says = _complaints(connection, name, full)
+        if says is None:
+            unchecked[name] = "the check would have taken too long"
+        elif says and not says[0].startswith((*_BUSY, "no such")) and not says[0].startswith("unable to validate"):
+            yield Damage(TEXT_INDEX, name, says[0], in_pages=False)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
