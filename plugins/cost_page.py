@@ -16,11 +16,12 @@ from state_ledger.pages import charts, figures, provenance, tables
 from state_ledger.pages.asking import OutOfTime, Unanswered
 from state_ledger.pages.charts import Bar, Segment
 from state_ledger.pages.cost import FILTERS, GROUPS, Cost, Group, check, read_cost
+from state_ledger.pages.cost_drivers import read_drivers
 from state_ledger.pages.cost_rows import row_cells, row_columns, row_label, row_link, total_cells
 from state_ledger.pages.links import Links
 from state_ledger.pages.period import Period, chosen, presets
 from state_ledger.pages.sums import Sums, left_out
-from state_ledger.plugins import page
+from state_ledger.plugins import page, why
 from state_ledger.plugins.stores import registry
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ async def cost_page(request: Any, datasette: Datasette) -> Response:
             filters = {key: values[key] for key in (*FILTERS, "limit")}
             cost = await page.read(datasette, name, lambda ask: read_cost(ask, group, period, filters))
             context |= _answer(cost, at)
+            context |= await _why(datasette, request, name, cost, at)
         except (OutOfTime, Unanswered) as error:
             status, problems = 503, [str(error)]
         except ParameterError as error:
@@ -67,6 +69,19 @@ async def cost_page(request: Any, datasette: Datasette) -> Response:
         datasette, request, "ledger_cost.html", context,
         title="Cost", store=name, section="cost", status=status, permalink=context.pop("permalink", ""),
     )  # fmt: skip
+
+
+async def _why(datasette: Datasette, request: Any, name: str, cost: Cost, at: Links) -> dict[str, Any]:
+    """Of a single day without filters: what made it expensive if that is asked for, else where to ask."""
+    day = cost.period.since
+    if not day or day != cost.period.until or any(cost.asked.get(key) for key in ("source", "model", "profile")):
+        return {}
+    known = {key: cost.asked[key] for key in ("tz", "day_rule") if cost.asked.get(key)}
+    if request.args.get("why") != "1":
+        asked = {"since": day, "until": day, "group": cost.group.key, "why": "1", **known}
+        return {"why_link": at.cost(asked) + "#why"}
+    found = await page.read(datasette, name, lambda ask: read_drivers(ask, at, "day", day, known))
+    return {"why": why.section(found, at)}
 
 
 def _controls(

@@ -15,10 +15,11 @@ from state_ledger import markdown
 from state_ledger.errors import ParameterError
 from state_ledger.pages import figures, provenance, transcript_head, transcript_tree
 from state_ledger.pages.asking import OutOfTime, Unanswered
+from state_ledger.pages.cost_drivers import read_drivers
 from state_ledger.pages.links import Links
 from state_ledger.pages.transcript import MOST, SIZE, Transcript, Wanted, read_transcript
 from state_ledger.pages.transcript_messages import MessagesHtml
-from state_ledger.plugins import assets, page
+from state_ledger.plugins import assets, page, why
 from state_ledger.plugins.stores import registry
 from state_ledger.questions.parameters import COMMON, validate, with_settings
 from state_ledger.transcript import KINDS, UnknownSession
@@ -57,6 +58,7 @@ async def transcript_page(request: Any, datasette: Datasette) -> Response:
     except (OutOfTime, Unanswered) as error:
         return await _notice(datasette, request, name, str(error), 503)
     context = await asyncio.to_thread(_context, transcript, at, settings)
+    context["why"] = await _why(datasette, name, transcript, at) if request.args.get("why") == "1" else None
     context |= {"problems": [str(problem) for problem in problems],
                 "stylesheet": datasette.urls.path(assets.static_path("transcript.css"))}  # fmt: skip
     return await page.respond(
@@ -64,6 +66,15 @@ async def transcript_page(request: Any, datasette: Datasette) -> Response:
         section="transcript", status=400 if problems else 200,
         permalink=transcript_head.permalink(transcript, at),
     )  # fmt: skip
+
+
+async def _why(datasette: Datasette, name: str, transcript: Transcript, at: Links) -> dict[str, Any]:
+    scope = transcript.scope
+    try:
+        found = await page.read(datasette, name, lambda ask: read_drivers(ask, at, scope.kind, scope.id))
+    except (OutOfTime, Unanswered, ParameterError) as error:
+        return {"problem": str(error)}
+    return why.section(found, at)
 
 
 def understood(kind: str, session_id: str, given: Any, settings: Settings) -> tuple[Wanted, list[ParameterError]]:
@@ -119,6 +130,7 @@ def _context(transcript: Transcript, at: Links, settings: Settings) -> dict[str,
             ("Processed tokens", figures.short(sums.processed_tokens), sums.processed_tokens is None),
         ],
         "usage": Markup(usage),
+        "why_link": transcript_head.why_link(transcript, at),
         "provenance": Markup(provenance.line(BASIS, at, "lineage_work", asked)),
         "sent": transcript_head.sent_line(transcript, at),
         "messages": Markup(messages),

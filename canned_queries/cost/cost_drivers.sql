@@ -22,6 +22,9 @@
 --   - session_id
 --   - message_id
 --   - certainty: " | known from counters or stored rows, or estimate"
+--   - unit_id: " | what is explained: the session, the first session of the conversation or work, or the day"
+--   - source
+--   - canonical_model
 -- ---
 WITH l AS MATERIALIZED (
   SELECT session_id, link_session_id, kind, conversation_id, work_id, depth FROM ledger_lineage
@@ -197,6 +200,7 @@ found AS (
   UNION ALL
   SELECT 11, 'loop', times, 'calls', NULL, NULL, NULL, times, tool_name, session_id, message_id, 'known' FROM loops
 )
-SELECT driver, value, unit, part_of, typical, compared, count, name, session_id, message_id, certainty
-FROM found
-ORDER BY place, value DESC, message_id
+SELECT f.driver, f.value, f.unit, f.part_of, f.typical, f.compared, f.count, f.name, f.session_id, f.message_id,
+       f.certainty, t.unit_id, t.source, t.canonical_model
+FROM found AS f LEFT JOIN this AS t ON 1 = 1
+ORDER BY f.place, f.value DESC, f.message_id
