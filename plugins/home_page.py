@@ -9,7 +9,7 @@ from datasette.utils.asgi import Response
 from markupsafe import Markup
 
 from state_ledger import questions
-from state_ledger.pages import charts, figures, provenance, tables
+from state_ledger.pages import budget_bars, charts, figures, provenance, tables
 from state_ledger.pages.home import Home, PeriodFigures, read_home
 from state_ledger.pages.links import Links
 from state_ledger.pages.sums import Record, cost_text
@@ -42,13 +42,15 @@ def extra_template_vars(datasette: Datasette, template: str, database: str | Non
 async def home_page(request: Any, datasette: Datasette) -> Response:
     name = await page.open_store(datasette, request)
     state = registry(datasette).stores[name]
-    home = await page.read(datasette, name, lambda ask: read_home(ask, state.shape))
+    home = await page.read(datasette, name, lambda ask: read_home(ask, state.shape, state.store.path))
     at = page.links(datasette, name)
     zone = registry(datasette).settings.zone_name
     context = {
         "facts": page.store_facts(state, home.overview.sessions, home.overview.last_active, zone),
         "late": home.late,
         "periods": [_period(home.month, home, at), _period(home.recent, home, at)],
+        "budgets": [{"line": line, "bar": Markup(line.bar)} for line in budget_bars.lines(home.budgets, at)],
+        "zone": zone,
         "daily": _daily(home, at),
         "work": _work(home, at),
         "attention": [page.linked(notice, at) for notice in home.notices],

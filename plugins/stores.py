@@ -13,6 +13,8 @@ from datasette import Response, hookimpl
 from datasette.database import QueryInterrupted
 
 from state_ledger import access, allocator, ledger, redact, snapshot
+from state_ledger.budgets.given import VARIABLE as BUDGETS_VARIABLE
+from state_ledger.budgets.given import with_budgets
 from state_ledger.connection import guard
 from state_ledger.errors import StateLedgerError, StoreAccessError
 from state_ledger.plugins import compat, settings_file
@@ -84,6 +86,7 @@ def registry(datasette: Datasette) -> Registry:
             settings = settings_file.load(datasette)
             if os.environ.get(REDACT_VARIABLE) == "1":
                 settings = replace(settings, redact=True)
+            settings = with_budgets(settings, os.environ.get(BUDGETS_VARIABLE, "").splitlines())
             held = Registry(settings)
         except StateLedgerError as error:
             raise StoreRefused(error) from error

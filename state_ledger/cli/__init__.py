@@ -7,6 +7,7 @@ import click
 from state_ledger import __version__
 from state_ledger.backup.backup_command import backup
 from state_ledger.backup.restore_command import restore
+from state_ledger.budgets.command import budget
 from state_ledger.cli.demo_store import demo
 from state_ledger.cli.serving import serve
 from state_ledger.companion.command import index
@@ -32,5 +33,6 @@ def main() -> None:
 
 for _verb in (serve, demo, migrate, index, export, import_, backup, restore, search, query, profiles):
     main.add_command(_verb)
+main.add_command(budget)
 for _verb in (status, check, sizes, vacuum, optimize, repair):
     main.add_command(_verb)

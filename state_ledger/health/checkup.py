@@ -10,7 +10,7 @@ from pathlib import Path
 
 from state_ledger import access, storage
 from state_ledger.errors import StoreAccessError
-from state_ledger.health import file_system, growth, integrity, log, rows, texts
+from state_ledger.health import budgets, file_system, growth, integrity, log, rows, texts
 from state_ledger.health.finding import Finding, Report, sorted_by_severity
 from state_ledger.health.patient import AT_REST, Patient, admit, command
 from state_ledger.schema import SCHEMA_VERSION
@@ -77,11 +77,15 @@ def _agreeing(found: list[Finding]) -> list[Finding]:
 
 
 def glance(patient: Patient) -> list[Finding]:
-    """What can be told at once, for a page: look-ups by key, a few system calls, no walk over rows."""
+    """What can be told at once, for a page: look-ups by key, a few system calls, no walk over rows.
+
+    Where there are budgets, the usage of their periods is added up too.
+    """
     found = [*_gathered("file", patient, _file), *_gathered("schema", patient, _schema)]
     found += _gathered("log", patient, _log)
     if patient.shape is not None and patient.shape.is_store:
         found += _gathered("search indexes", patient, texts.glance)
+        found += _gathered("budgets", patient, _budgets)
     return [*found, *_gathered("free pages", patient, _free_pages)]
 
 
@@ -116,6 +120,10 @@ def _gathered(
     except UNREADABLE as error:
         severity = "note" if damaged else "warning"
         return [Finding(f"unchecked:{name}", severity, f"The {name} could not be looked at ({error}).")]
+
+
+def _budgets(patient: Patient) -> Iterator[Finding]:
+    return budgets.findings(budgets.spendings(patient))
 
 
 def _file(patient: Patient) -> Iterator[Finding]:
