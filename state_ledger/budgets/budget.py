@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -93,7 +92,8 @@ def parse_budget(text: str) -> Budget:
     match = _TEXT.fullmatch(first)
     if match is None:
         raise WrongBudget(text, f"like 50/month or 5/day,source=cron; after the comma one of {', '.join(_NAMED)}")
-    given: dict[str, Any] = {"per": match["per"].lower(), "tokens" if match["tokens"] else "usd": float(match["amount"])}
+    unit = "tokens" if match["tokens"] else "usd"
+    given: dict[str, Any] = {"per": match["per"].lower(), unit: float(match["amount"])}
     for part in rest:
         key, equals, value = part.partition("=")
         if not equals or key.strip() not in _NAMED or not value.strip():
@@ -133,7 +133,7 @@ def _of_mapping(given: object) -> Budget:
 
 
 def _amount(key: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e15 or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e15:
         raise WrongBudget(value, "a number above 0", key=key)
     return float(value)
 

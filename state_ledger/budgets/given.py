@@ -18,7 +18,7 @@ VARIABLE = "STATE_LEDGER_BUDGETS"
 """Where `serve` leaves the budgets of its command line for the plugin, one a line."""
 
 
-class BudgetText(click.ParamType):
+class BudgetText(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     """A budget as text, checked and left as it is."""
 
     name = "budget"
