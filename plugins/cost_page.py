@@ -10,9 +10,8 @@ from datasette.utils.asgi import Response
 from markupsafe import Markup
 
 from state_ledger.errors import ParameterError
-from state_ledger.ledger.apportion import DAY_RULES
 from state_ledger.ledger.days import today
-from state_ledger.pages import charts, figures, provenance, tables
+from state_ledger.pages import charts, controls, figures, provenance, tables
 from state_ledger.pages.asking import OutOfTime, Unanswered
 from state_ledger.pages.charts import Bar, Segment
 from state_ledger.pages.cost import FILTERS, GROUPS, Cost, Group, check, read_cost
@@ -96,39 +95,20 @@ def _controls(
     by_group = [
         page.Link(g.label, at.cost({**kept, **now, "group": g.key}), g.key == group.key) for g in GROUPS.values()
     ]
-    labels = {"source": "Source", "model": "Model", "profile": "Profile", "tz": "Time zone"}
     dates = {"since": values["since"] or period.since, "until": values["until"] or period.until}
-    fields = [
-        _field(key, label, dates[key], bad, kind="text" if key in bad else "date")
-        for key, label in (("since", "From"), ("until", "To"))
-    ]
-    fields += [_field(key, label, values[key], bad) for key, label in labels.items()]
-    fields.append(_field("day_rule", "Day rule", values["day_rule"], bad) | {"choices": _day_rules(values, bad)})
     return {
         "choices": [
             {"label": "Period", "links": by_period},
             {"label": "Group by", "links": by_group},
         ],
-        "fields": fields,
+        "fields": controls.filters(values, dates, bad),
         "filters_open": bool(kept or bad) or not period.key,
-        "group": group.key,
+        # Without dates the period is all there is; dates go before it.
+        "hidden": [("group", group.key), ("period", "all")],
         "action": at.cost(),
+        "money": at.money({**kept, **now}),
+        "reconcile": at.reconcile,
     }
-
-
-def _field(name: str, label: str, value: str, bad: set[str], *, kind: str = "text") -> dict[str, Any]:
-    placeholder = {"tz": "Europe/Berlin", "since": "YYYY-MM-DD", "until": "YYYY-MM-DD"}.get(name, "all")
-    return {"name": name, "label": label, "value": value, "kind": kind, "wrong": name in bad,
-            "placeholder": placeholder}  # fmt: skip
-
-
-def _day_rules(values: Mapping[str, str], bad: set[str]) -> list[dict[str, str]]:
-    words = {"activity": "by activity (estimate)", "started": "day it started", "last_seen": "day last seen"}
-    offered = [{"value": "", "label": "default"}]
-    offered += [{"value": rule, "label": words.get(rule, rule)} for rule in DAY_RULES]
-    if "day_rule" in bad:
-        offered.append({"value": values["day_rule"], "label": f"{values['day_rule']} (not a rule)"})
-    return offered
 
 
 def _answer(cost: Cost, at: Links) -> dict[str, Any]:

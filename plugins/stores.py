@@ -36,6 +36,9 @@ SNAPSHOT_VARIABLE = "STATE_LEDGER_SNAPSHOT"
 REDACT_VARIABLE = "STATE_LEDGER_REDACT"
 """`1`: replace secrets wherever text of a store is shown, as the setting `redact` does."""
 
+PRICES_VARIABLE = "STATE_LEDGER_PRICES"
+"""The user's price table, as the setting `prices` names it."""
+
 
 # Plain classes: `datasette serve .` runs this file a second time as a module that `sys.modules` does
 # not have, which dataclasses need.
@@ -87,6 +90,9 @@ def registry(datasette: Datasette) -> Registry:
             if os.environ.get(REDACT_VARIABLE) == "1":
                 settings = replace(settings, redact=True)
             settings = with_budgets(settings, os.environ.get(BUDGETS_VARIABLE, "").splitlines())
+            if os.environ.get(PRICES_VARIABLE):
+                settings = replace(settings, prices=os.environ[PRICES_VARIABLE])
+            settings.price_book  # noqa: B018 - a table that cannot be used stops the start
             held = Registry(settings)
         except StateLedgerError as error:
             raise StoreRefused(error) from error

@@ -21,6 +21,7 @@ from state_ledger.budgets.budget import Budget, WrongBudget, as_budgets
 from state_ledger.errors import SettingsError, StateLedgerError
 from state_ledger.ledger import days
 from state_ledger.ledger.apportion import DAY_RULES
+from state_ledger.prices import PriceBook
 
 PLUGIN = "state-ledger"
 
@@ -65,6 +66,7 @@ class Settings:
     snapshot: whether every store is read from a private snapshot taken at start.
     redact: whether secrets in texts are replaced wherever the instance shows them.
     budgets: what a store may use in a day, a week or a month.
+    prices: the user's own price table, a YAML file; '' for none.
     companion: whether the app makes and refreshes the companion of every store it shows.
     metrics: whether the figures of the stores are given to Prometheus.
     query_time_limit_ms: milliseconds that a question of a page or a canned query may take.
@@ -81,6 +83,7 @@ class Settings:
     cors: bool = False
     snapshot: bool = False
     redact: bool = False
+    prices: str = ""
     companion: bool = False
     metrics: bool = False
     budgets: tuple[Budget, ...] = ()
@@ -96,6 +99,11 @@ class Settings:
     def zone_name(self) -> str:
         """The IANA name of the zone in force."""
         return self.zone or days.server_zone()
+
+    @cached_property
+    def price_book(self) -> PriceBook:
+        """The price list: the user's table over the package. Raises PriceTableError for a table that is wrong."""
+        return PriceBook(self.prices or None)
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, Any], *, source: str | Path | None = None) -> Settings:
@@ -208,6 +216,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "cors": _flag,
     "snapshot": _flag,
     "redact": _flag,
+    "prices": _text,
     "companion": _flag,
     "budgets": as_budgets,
     "metrics": _flag,

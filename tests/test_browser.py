@@ -225,6 +225,19 @@ def test_a_transcript_is_read_without_script(
     assert "tz=" in page.url
 
 
+@pytest.mark.parametrize("store", ["demo"], indirect=True)
+def test_a_bill_is_pasted_and_compared_without_script(
+    store: Path, served: Callable[..., str], visit: Callable[..., Visit]
+) -> None:
+    here = visit(served([store]), width=WIDTHS["phone"], scripts=False)
+    page = here.go("/demo/-/reconcile")
+    page.fill("textarea", "date,model,amount\n2026-11-01,brand-new,1.25\n")
+    page.click("form.paste button")
+    page.wait_for_selector("#differences")
+    assert page.url.endswith("/demo/-/reconcile") and "brand-new" in page.inner_text("[aria-labelledby=differences]")
+    here.check()
+
+
 @STORES
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("width", WIDTHS)
@@ -239,6 +252,7 @@ def test_pages_fit_every_screen(
         "cost": f"/{name}/-/cost?period=all",
         "cost-days": f"/{name}/-/cost?period=all&group=day",
         "cost-work": f"/{name}/-/cost?period=all&group=work&limit=20",
+        "money": f"/{name}/-/money?period=all",
     }
     for title, path in pages.items():
         page = here.go(path)

@@ -7,7 +7,8 @@ import sqlglot
 
 from state_ledger import questions
 
-OWN = {"local_day", "day_start", "day_end", "days_ago", "canonical_model", "folded_name", "message_text"}
+OWN = {"local_day", "day_start", "day_end", "days_ago", "canonical_model", "folded_name", "message_text",
+       "list_price", "priced_as"}  # fmt: skip
 """Our functions, which another engine gets under the same names."""
 
 FULL_TEXT = {"search"}

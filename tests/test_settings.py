@@ -37,6 +37,7 @@ WRONG: Mapping[str, tuple[Any, str]] = {
     "cors": ("yes", "true or false"),
     "snapshot": (1, "true or false"),
     "redact": ("no", "true or false"),
+    "prices": (3, "text"),
     "companion": ("on", "true or false"),
     "metrics": ("on", "true or false"),
     "query_time_limit_ms": (10, "a whole number from 50 to 600000"),

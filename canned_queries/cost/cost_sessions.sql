@@ -11,6 +11,7 @@
 --   - profile
 --   - task: {type: text, label: 'Only this task; main for the main conversation'}
 --   - basis: {type: text, label: 'Only this basis: actual, estimated, included or unknown'}
+--   - provider: {type: text, label: Only what this provider billed}
 --   - limit
 -- columns:
 --   - session_id
@@ -61,6 +62,7 @@ WITH spent AS (
     AND (:model = '' OR canonical_model = canonical_model(:model))
     AND (:task = '' OR task = CASE WHEN :task = 'main' THEN '' ELSE :task END)
     AND (:basis = '' OR basis = :basis)
+    AND (:provider = '' OR billing_provider = :provider)
   GROUP BY session_id
 )
 SELECT s.session_id, f.title, s.source, f.profile, f.started_at, f.last_active,

@@ -7,6 +7,7 @@ import click
 from state_ledger import __version__
 from state_ledger.backup.backup_command import backup
 from state_ledger.backup.restore_command import restore
+from state_ledger.bills.command import reconcile
 from state_ledger.budgets.command import budget
 from state_ledger.cli.demo_store import demo
 from state_ledger.cli.serving import serve
@@ -20,6 +21,7 @@ from state_ledger.health.vacuum_command import vacuum
 from state_ledger.migrate.command import migrate
 from state_ledger.portability.export_command import export
 from state_ledger.portability.import_command import import_
+from state_ledger.prices.command import prices
 from state_ledger.profiles.command import profiles
 from state_ledger.questions.command import query
 from state_ledger.search.command import search
@@ -31,7 +33,9 @@ def main() -> None:
     """The books of a Hermes Agent state.db: what it cost and why."""
 
 
-for _verb in (serve, demo, migrate, index, export, import_, backup, restore, search, query, profiles):
+for _verb in (
+    serve, demo, migrate, index, export, import_, backup, restore, search, query, profiles, prices, reconcile,
+):  # fmt: skip
     main.add_command(_verb)
 main.add_command(budget)
 for _verb in (status, check, sizes, vacuum, optimize, repair):

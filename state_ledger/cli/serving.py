@@ -62,6 +62,7 @@ class Arguments:
 @click.option("--companion", is_flag=True, help="Keep a search index of each store in your cache folder.")
 @budget_options.budget_option
 @click.option("--redact", is_flag=True, help="Replace keys, tokens and passwords wherever text is shown.")
+@click.option("--prices", metavar="FILE", help="Your own price table (YAML), over those of genai-prices.")
 def serve(
     arguments: tuple[str, ...],
     host: str,
@@ -71,6 +72,7 @@ def serve(
     companion: bool,
     redact: bool,
     budgets: tuple[str, ...],
+    prices: str | None,
 ) -> None:
     """Shows stores in the browser, without changing a byte of them.
 
@@ -105,6 +107,8 @@ def serve(
     environment = {**os.environ, **{name: "1" for name, wanted in chosen.items() if wanted}}
     if budgets:
         environment[budget_options.VARIABLE] = "\n".join(budgets)
+    if prices is not None:
+        environment["STATE_LEDGER_PRICES"] = str(Path(prices).expanduser().absolute())
     _become(command, environment)
 
 

@@ -7,13 +7,16 @@ place where the accounting rules live; pages, canned queries and people's own SQ
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from state_ledger.ledger import apportion, audit, functions, messages, operation, sessions, temp_views, usage
+from state_ledger.ledger import apportion, audit, functions, messages, operation, prices, sessions, temp_views, usage
 from state_ledger.ledger.days import server_zone
 from state_ledger.ledger.plausible import Bound
 from state_ledger.shape import Shape
 from state_ledger.sqlite import Connection
+
+if TYPE_CHECKING:
+    from state_ledger.prices import PriceBook
 
 __all__ = ["LedgerSettings", "install", "view_statements"]
 
@@ -29,6 +32,9 @@ class LedgerSettings(Protocol):
 
     @property
     def implausible_from_usd(self) -> float: ...
+
+    @property
+    def price_book(self) -> PriceBook: ...
 
 
 def install(
@@ -48,7 +54,8 @@ def install(
     shape = Shape.read(connection) if shape is None else shape
     if not shape.is_store:
         return shape
-    functions.register(connection, settings.zone_name if settings else server_zone())
+    book = None if settings is None else lambda: settings.price_book
+    functions.register(connection, settings.zone_name if settings else server_zone(), book)
     bound = Bound(settings.max_cost_per_1000_tokens, settings.implausible_from_usd) if settings else Bound()
     shadows = tuple(sorted(name for name, why in shape.unreadable.items() if why.startswith(_CANNOT_OPEN)))
     # The one with the shortest way to its tables is asked for, since asking compiles it.
@@ -93,6 +100,7 @@ def view_statements(
     return [
         *usage.views(shape, profile=profile, bound=bound),
         *apportion.views(shape),
+        *prices.views(shape),
         *sessions.views(shape, profile=profile),
         *messages.views(shape),
         *audit.views(shape),

@@ -15,6 +15,9 @@ VIEWS: dict[str, str] = {
     " its session row carries beyond its usage rows. Every call once; cost by basis. Start here.",
     "ledger_time": "Usage spread over 15-minute buckets under each day rule. Always choose one `day_rule`."
     " Bounds on `first_bucket` and `last_bucket` beside those on `bucket` keep a short period cheap.",
+    "ledger_prices": "One model, provider and base URL of the store, and a time in which one list price holds. Its rows"
+    " cover all of time without overlapping: join on `model`, `billing_provider`, `billing_base_url` (NULL as '') and"
+    " `from_epoch <= moment < until_epoch`. Looked up when asked, never fetched.",
     "ledger_sessions": "One session: kind, last activity, and its sums of `ledger_usage`.",
     "ledger_session_facts": "One session without its sums: cheap for lists that are cut short.",
     "ledger_session_usage": "The sums of `ledger_usage` per session.",

@@ -6,6 +6,9 @@
 | `day_start(day, zone)`, `day_end(day, zone)` | epoch seconds at which a day begins and is over; NULL for '' |
 | `days_ago(days, zone)` | the calendar day, `YYYY-MM-DD`, that many days before today |
 | `canonical_model(model)` | the name under which spellings of one model are summed |
+| `price_spans(model, provider, base_url)` | JSON: the list prices of a model, each with the time in which it holds |
+| `list_price(model, provider, base_url, bucket, epoch)` | dollars per million tokens of a bucket (`input`, …) or NULL |
+| `priced_as(model, provider, base_url, epoch)` | what a model is priced as, how it was matched and by which list |
 | `folded_name(name)` | a title or an id as it is searched: without case, `-`, `_` and `.` as blanks; '' for NULL |
 | `message_text(content)` | stored content as a person reads it |
 | `message_problem(content)` | what is wrong with stored content, or NULL |
@@ -22,8 +25,9 @@ to Python as UTF-8, and a row that is not valid UTF-8 would fail the whole query
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from state_ledger import content, storage
 from state_ledger.ledger import days
@@ -33,10 +37,17 @@ from state_ledger.ledger.usage import AMOUNTS, COUNTERS
 from state_ledger.lineage import Link, arrange
 from state_ledger.sqlite import Connection, reference
 
+if TYPE_CHECKING:
+    from state_ledger.prices import PriceBook
 
-def register(connection: Connection, zone: str) -> None:
-    """Registers the functions on one connection; `zone` serves where a query names none ('')."""
-    # Not at the top: the search imports what opens connections, which imports this.
+
+def register(connection: Connection, zone: str, book: Callable[[], PriceBook] | None = None) -> None:
+    """Registers the functions on one connection; `zone` serves where a query names none ('').
+
+    book: gives the price list when first asked for a price, by default the package's alone.
+    """
+    # Not at the top: the search imports what opens connections, and prices the ledger's names, which import this.
+    from state_ledger.prices import sql as prices
     from state_ledger.search.sessions import folded_name
 
     def local_day(epoch: Any, name: Any) -> str | None:
@@ -54,7 +65,7 @@ def register(connection: Connection, zone: str) -> None:
     def days_ago(count: Any, name: Any) -> str:
         return (days.today(name or zone) - timedelta(days=int(count))).isoformat()
 
-    for name, arguments, function in (
+    every: list[tuple[str, int, Callable[..., Any]]] = [
         ("local_day", 2, local_day),
         ("day_start", 2, day_start),
         ("day_end", 2, day_end),
@@ -66,7 +77,9 @@ def register(connection: Connection, zone: str) -> None:
         ("message_parts", 1, _message_parts),
         ("message_shown_parts", 1, _message_shown_parts),
         ("untrue", -1, _untrue),
-    ):
+        *prices.functions(book),
+    ]
+    for name, arguments, function in every:
         connection.create_function(name, arguments, function, deterministic=True)
     itself = reference(connection)
     connection.create_function("storage_parts", 0, lambda: _storage_parts(itself()))

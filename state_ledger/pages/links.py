@@ -35,6 +35,15 @@ class Links:
         """The cost page."""
         return _with(f"{self.database}/-/cost", parameters)
 
+    def money(self, parameters: Mapping[str, str] | None = None) -> str:
+        """The page of list prices: repriced history, cache savings, subscriptions, costs that look wrong."""
+        return _with(f"{self.database}/-/money", parameters)
+
+    @property
+    def reconcile(self) -> str:
+        """The page on which a bill is compared."""
+        return f"{self.database}/-/reconcile"
+
     def session(self, session_id: str, parameters: Mapping[str, str] | None = None) -> str:
         """The transcript of a session."""
         return self.transcript("session", session_id, parameters)
