@@ -25,11 +25,15 @@ _MANY = {
 
 @dataclass(frozen=True)
 class Driver:
-    """One reason. kind: as the question names it; row: its figures, with their unit; href: where to look."""
+    """One reason. kind: as the question names it; row: its figures, with their unit.
+
+    href: where to look; label: what is there.
+    """
 
     kind: str
     sentence: str
     href: str
+    label: str
     row: Record
 
     def record(self) -> dict[str, Any]:
@@ -40,6 +44,7 @@ class Driver:
             "driver": self.kind,
             "sentence": self.sentence,
             "href": self.href,
+            "label": self.label,
             **{name: self.row[name] for name in names},
         }
 
@@ -67,7 +72,7 @@ def read_drivers(ask: Ask, at: Links, kind: str, subject: str, more: Mapping[str
 
 def _driver(kind: str, subject: str, row: Record, at: Links, asked: Mapping[str, str]) -> Driver:
     sentence, href = _SENTENCES[row["driver"]](_Told(kind, subject, row, at, asked))
-    return Driver(row["driver"], sentence, href, row)
+    return Driver(row["driver"], sentence, href, _LABELS[row["driver"]], row)
 
 
 @dataclass(frozen=True)
@@ -177,7 +182,7 @@ def _context_growth(told: _Told) -> tuple[str, str]:
 
 def _cache_read_ratio(told: _Told) -> tuple[str, str]:
     row = told.row
-    said = f"{figures.ratio(row['value'])} of {figures.short(row['part_of'])} prompt tokens came from the cache"
+    said = f"Helpers apart, {figures.ratio(row['value'])} of {figures.short(row['part_of'])} prompt tokens were cached"
     if row["typical"] is not None:
         said += f"; the median is {figures.ratio(row['typical'])} ({told.peers})"
     known = {name: told.asked[name] for name in ("tz", "day_rule") if name in told.asked}
@@ -228,8 +233,7 @@ def _tool_output(told: _Told) -> tuple[str, str]:
     row = told.row
     return (
         f"Tool results are {figures.size(row['value'])} of {figures.size(row['part_of'] or 0)} of text{told.part()},"
-        f" in {figures.plural(row['count'], 'result')}, most from {figures.cut(str(row['name'] or 'tools'), 60)};"
-        " this is the largest."
+        f" in {figures.plural(row['count'], 'result')}, most from {figures.cut(str(row['name'] or 'tools'), 60)}."
     ), told.message
 
 
@@ -243,4 +247,10 @@ _SENTENCES = {
     "cost": _cost, "largest_session": _largest_session, "calls": _calls, "prompt_per_call": _prompt_per_call,
     "context_growth": _context_growth, "cache_read_ratio": _cache_read_ratio, "sent_differently": _sent_differently,
     "helper_calls": _helper_calls, "delegates": _delegates, "tool_output": _tool_output, "loop": _loop,
+}  # fmt: skip
+
+_LABELS = {
+    "cost": "Compared sessions", "largest_session": "Read it", "calls": "Usage", "prompt_per_call": "Usage",
+    "context_growth": "Longest prompt", "cache_read_ratio": "Cache", "sent_differently": "The first",
+    "helper_calls": "Helper calls", "delegates": "Read it", "tool_output": "Largest result", "loop": "First call",
 }  # fmt: skip
