@@ -132,7 +132,7 @@ def test_a_day_against_the_days_before_it(store: Path) -> None:
     assert told(found["cost"], "value", "typical", "compared", "certainty") == (109.0, 3.0, 5, "estimate")
     assert told(found["delegates"], "value", "part_of", "session_id") == (9.0, 109.0, "help")
     assert "context_growth" not in found
-    # In Auckland the noon of that day in UTC is the first half hour of the next.
+    # Noon in UTC is the midnight with which the next day begins in Auckland.
     assert drivers(store, day="2026-06-06", tz="Pacific/Auckland")["cost"]["value"] == 109.0
 
 
