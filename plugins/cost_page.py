@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from datasette import hookimpl
 from datasette.utils.asgi import Response
@@ -12,10 +12,9 @@ from markupsafe import Markup
 from state_ledger.errors import ParameterError
 from state_ledger.ledger.days import today
 from state_ledger.pages import charts, controls, figures, provenance, tables
-from state_ledger.pages.asking import OutOfTime, Unanswered
+from state_ledger.pages.asking import Ask, OutOfTime, Unanswered
 from state_ledger.pages.charts import Bar, Segment
 from state_ledger.pages.cost import FILTERS, GROUPS, Cost, Group, check, read_cost
-from state_ledger.pages.cost_drivers import read_drivers
 from state_ledger.pages.cost_rows import row_cells, row_columns, row_label, row_link, total_cells
 from state_ledger.pages.links import Links
 from state_ledger.pages.period import Period, chosen, presets
@@ -25,6 +24,8 @@ from state_ledger.plugins.stores import registry
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
+
+    from state_ledger.settings import Settings
 
 ACTUAL, ESTIMATED = 1, 0
 """Colours of the two bases: the usual one has the colour of the house."""
@@ -40,51 +41,86 @@ def register_routes() -> list[tuple[str, Any]]:
 
 async def cost_page(request: Any, datasette: Datasette) -> Response:
     name = await page.open_store(datasette, request)
-    settings = registry(datasette).settings
+    live = page.live(datasette, [name], page.links(datasette, name))
+    shown = await answered(
+        request, registry(datasette).settings, page.links(datasette, name),
+        lambda reader: page.read(datasette, name, reader),
+    )  # fmt: skip
+    if shown.cost is not None:
+        shown.context.update(await _why(datasette, request, name, shown.cost))
+    return await page.respond(
+        datasette, request, "ledger_cost.html", shown.context, title="Cost", store=name, section="cost",
+        status=shown.status, permalink=shown.permalink, live=live,
+    )  # fmt: skip
+
+
+class Shown(NamedTuple):
+    """What a cost page shows; `cost` is None where the request could not be answered."""
+
+    context: dict[str, Any]
+    status: int
+    permalink: str
+    cost: Cost | None
+
+
+async def answered(
+    request: Any,
+    settings: Settings,
+    at: Links,
+    read: Callable[[Callable[[Ask], Cost]], Awaitable[Cost]],
+    groups: Mapping[str, Group] = GROUPS,
+) -> Shown:
+    """The cost that a request asks for, of one store or of several as one.
+
+    read: runs a reader where the questions are answered.
+    """
     values = {key: (request.args.get(key) or "").strip() for key in (*FILTERS, "since", "until", "limit")}
     values |= {key: (request.args.get(key) or "").strip() for key in ("group", "period")}
-    wrong = check(values, settings)
+    wrong = check(values, settings, groups)
     bad = {error.name for error in wrong}
     zone = settings.zone_name if "tz" in bad else values["tz"] or settings.zone_name
     now = today(zone)
     period = chosen({key: value for key, value in values.items() if key not in bad}, now)
-    group = GROUPS.get(values["group"] or "model", GROUPS["model"])
-    at = page.links(datasette, name)
-    context = _controls(values, bad, group, period, presets(now), at)
+    usual = "store" if "store" in groups else "model"
+    group = groups.get(values["group"] or usual, groups[usual])
+    context = _controls(values, bad, group, period, presets(now), at, groups)
     status = 400 if wrong else 200
     problems = [str(error) for error in wrong]
+    cost = None
     if not wrong:
         try:
             filters = {key: values[key] for key in (*FILTERS, "limit")}
-            cost = await page.read(datasette, name, lambda ask: read_cost(ask, group, period, filters))
+            cost = await read(lambda ask: read_cost(ask, group, period, filters))
             context |= _answer(cost, at)
-            context |= await _why(datasette, request, name, cost, at)
         except (OutOfTime, Unanswered) as error:
             status, problems = 503, [str(error)]
         except ParameterError as error:
             status, problems = 400, [str(error)]
     context |= {"problems": problems, "dates": f"{page.dates(period)}, days in {zone}"}
-    return await page.respond(
-        datasette, request, "ledger_cost.html", context,
-        title="Cost", store=name, section="cost", status=status, permalink=context.pop("permalink", ""),
-    )  # fmt: skip
+    return Shown(context, status, context.pop("permalink", ""), cost)
 
 
-async def _why(datasette: Datasette, request: Any, name: str, cost: Cost, at: Links) -> dict[str, Any]:
+async def _why(datasette: Datasette, request: Any, name: str, cost: Cost) -> dict[str, Any]:
     """Of a single day without filters: what made it expensive if that is asked for, else where to ask."""
     day = cost.period.since
     if not day or day != cost.period.until or any(cost.asked.get(key) for key in ("source", "model", "profile")):
         return {}
+    at = page.links(datasette, name)
     known = {key: cost.asked[key] for key in ("tz", "day_rule") if cost.asked.get(key)}
     if request.args.get("why") != "1":
         asked = {"since": day, "until": day, "group": cost.group.key, "why": "1", **known}
         return {"why_link": at.cost(asked) + "#why"}
-    found = await page.read(datasette, name, lambda ask: read_drivers(ask, at, "day", day, known))
-    return {"why": why.section(found, at)}
+    return {"why": await why.explained(datasette, name, "day", day, known)}
 
 
 def _controls(
-    values: Mapping[str, str], bad: set[str], group: Group, period: Period, known: list[Period], at: Links
+    values: Mapping[str, str],
+    bad: set[str],
+    group: Group,
+    period: Period,
+    known: list[Period],
+    at: Links,
+    groups: Mapping[str, Group],
 ) -> dict[str, Any]:
     """Links for period and group, and the form; what cannot be used stays in the form to be mended."""
     kept = {key: values[key] for key in (*FILTERS, "limit") if values[key] and key not in bad}
@@ -93,7 +129,7 @@ def _controls(
         page.Link(p.label, at.cost({**kept, "group": group.key, "period": p.key}), p.key == period.key) for p in known
     ]
     by_group = [
-        page.Link(g.label, at.cost({**kept, **now, "group": g.key}), g.key == group.key) for g in GROUPS.values()
+        page.Link(g.label, at.cost({**kept, **now, "group": g.key}), g.key == group.key) for g in groups.values()
     ]
     dates = {"since": values["since"] or period.since, "until": values["until"] or period.until}
     return {

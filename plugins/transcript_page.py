@@ -15,7 +15,6 @@ from state_ledger import markdown
 from state_ledger.errors import ParameterError
 from state_ledger.pages import figures, provenance, transcript_head, transcript_tree
 from state_ledger.pages.asking import OutOfTime, Unanswered
-from state_ledger.pages.cost_drivers import read_drivers
 from state_ledger.pages.links import Links
 from state_ledger.pages.transcript import MOST, SIZE, Transcript, Wanted, read_transcript
 from state_ledger.pages.transcript_messages import MessagesHtml
@@ -58,7 +57,9 @@ async def transcript_page(request: Any, datasette: Datasette) -> Response:
     except (OutOfTime, Unanswered) as error:
         return await _notice(datasette, request, name, str(error), 503)
     context = await asyncio.to_thread(_context, transcript, at, settings)
-    context["why"] = await _why(datasette, name, transcript, at) if request.args.get("why") == "1" else None
+    context["why"] = None
+    if request.args.get("why") == "1":
+        context["why"] = await why.explained(datasette, name, transcript.scope.kind, transcript.scope.id)
     context |= {"problems": [str(problem) for problem in problems],
                 "stylesheet": datasette.urls.path(assets.static_path("transcript.css"))}  # fmt: skip
     return await page.respond(
@@ -66,15 +67,6 @@ async def transcript_page(request: Any, datasette: Datasette) -> Response:
         section="transcript", status=400 if problems else 200,
         permalink=transcript_head.permalink(transcript, at),
     )  # fmt: skip
-
-
-async def _why(datasette: Datasette, name: str, transcript: Transcript, at: Links) -> dict[str, Any]:
-    scope = transcript.scope
-    try:
-        found = await page.read(datasette, name, lambda ask: read_drivers(ask, at, scope.kind, scope.id))
-    except (OutOfTime, Unanswered, ParameterError) as error:
-        return {"problem": str(error)}
-    return why.section(found, at)
 
 
 def understood(kind: str, session_id: str, given: Any, settings: Settings) -> tuple[Wanted, list[ParameterError]]:

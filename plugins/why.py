@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from datasette import hookimpl
@@ -9,8 +10,7 @@ from datasette.utils.asgi import Response
 
 from state_ledger.errors import ParameterError
 from state_ledger.pages.asking import OutOfTime, Unanswered
-from state_ledger.pages.cost_drivers import KINDS, QUESTION, Drivers, read_drivers
-from state_ledger.pages.links import Links
+from state_ledger.pages.cost_drivers import KINDS, QUESTION, read_drivers
 from state_ledger.plugins import json_answer, page
 
 if TYPE_CHECKING:
@@ -49,8 +49,15 @@ async def why_json(request: Any, datasette: Datasette) -> Response:
     return json_answer.respond(body)
 
 
-def section(found: Drivers, at: Links) -> dict[str, Any]:
-    """What the template `ledger_why.html` shows."""
+async def explained(
+    datasette: Datasette, name: str, kind: str, subject: str, more: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """What the template `ledger_why.html` shows of a subject; what keeps it from being told is its `problem`."""
+    at = page.links(datasette, name)
+    try:
+        found = await page.read(datasette, name, lambda ask: read_drivers(ask, at, kind, subject, more))
+    except (OutOfTime, Unanswered, ParameterError) as error:
+        return {"problem": str(error)}
     return {
         "drivers": found.drivers,
         "question": at.query(QUESTION, found.asked),

@@ -29,8 +29,28 @@ def add(writer: Writer, id: str, *texts: str, at: float | None = None, **columns
         )
 
 
+def household(writer: Writer) -> None:
+    """One session of every kind a clean-up has to tell apart (case 12)."""
+    add(writer, "left_open", "waiting", at=ago(395), started_at=ago(396), source="telegram")
+    add(writer, "used_lately", "fresh", at=ago(1), **ended(1))
+    add(writer, "finished", "concluded", at=ago(199), **ended(199))
+    add(writer, "keepsake", "treasure", at=ago(199), pinned=1, **ended(199))
+    add(writer, "segment", "chapter", at=ago(150), **ended(150, "compression"))
+    add(writer, "sequel", "continuing", at=ago(1), started_at=ago(150), parent_session_id="segment")
+    add(writer, "nightly", "done", started_at=ago(2), source="cron", **ended(2, "done"))
+    add(writer, "silent", **ended(200))
+
+
 def ended(days: float, reason: str = "exit") -> dict[str, Any]:
     return {"ended_at": ago(days), "end_reason": reason}
+
+
+def lock(writer: Writer, session: str, until: float) -> None:
+    """A compression lock on a session until a moment."""
+    writer.connection.execute(
+        "INSERT INTO compression_locks(session_id, holder, acquired_at, expires_at) VALUES (?, 'somebody', ?, ?)",
+        (session, until - 300, until),
+    )
 
 
 def sessions(writer: Writer) -> dict[str, str | None]:

@@ -28,6 +28,9 @@ from state_ledger.writing import journal
 from tests import damage
 from tests.conftest import names_in
 
+pytestmark = pytest.mark.skipif(
+    journal.has_wal_reset_bug(), reason="such an SQLite makes stores without a log, and is itself a finding"
+)
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells who reads")
 WORDS = "messages_fts"
 
@@ -295,8 +298,8 @@ def test_who_pins_a_long_log(live: Path) -> None:
         said = found(live)["log"]
         assert said.severity == "warning" and said.figures["readers"] == [reader.pid]
         assert f"process {reader.pid}" in said.sentence and said.figures["waiting"] > checkup.WAITING_PAGES
-        looked = log.look(live)
-        assert looked.users is not None and reader.pid in [pid for pid, _ in looked.users]
+        users = log.users(live)
+        assert users is not None and reader.pid in [pid for pid, _ in users]
     reported = checkup.check(live)
     assert by_kind(reported).get("log", Finding("log", "ok", "")).severity == "ok", "nobody is left"
 
@@ -372,6 +375,13 @@ def test_old_and_newer_schemas(small_store: Callable[..., Path], live: Path) -> 
     damage.run(live, "UPDATE schema_version SET version = 99; ALTER TABLE sessions ADD COLUMN mood TEXT")
     newer = found(live)["schema"]
     assert newer.severity == "note" and "newer than this program knows" in newer.sentence
+
+
+def test_stores_of_the_real_program_are_well(shared_store: Callable[[str], Path]) -> None:
+    for version in ("1", "9", "10", "16", "22", "23-cjk", "25"):
+        name = f"small-{version}.db"
+        report = checkup.check(shared_store(name))
+        assert report.is_well, (name, report.findings)
 
 
 def test_a_full_look_at_a_store_without_a_log_is_made_on_a_copy(small_store: Callable[..., Path]) -> None:

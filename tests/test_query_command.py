@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from state_ledger import questions
-from state_ledger.cli import main, output
+from state_ledger.cli import VERBS, main, output
 from state_ledger.session_db import SessionDB
 from tests import books
 
@@ -201,6 +201,6 @@ def test_without_any_store_that_is_said(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_every_verb_explains_itself_with_examples() -> None:
-    for name in main.commands:
+    for name in VERBS:
         text = run(name, "--help").stdout
         assert f"\n    state-ledger {name} " in text.partition("Examples:")[2] or f"state-ledger {name}\n" in text, name

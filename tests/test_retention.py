@@ -15,20 +15,14 @@ from state_ledger.retention import deletion
 from state_ledger.search import search_messages
 from state_ledger.writing import meta
 from state_ledger.writing.writer import Writer
+from tests import aged
 from tests.aged import add, ago, assert_clean, ended, sessions
 
 
 @pytest.fixture
 def household(writer: Writer) -> Writer:
     """One session of every kind a clean-up has to tell apart."""
-    add(writer, "left_open", "waiting", at=ago(395), started_at=ago(396), source="telegram")
-    add(writer, "used_lately", "fresh", at=ago(1), **ended(1))
-    add(writer, "finished", "concluded", at=ago(199), **ended(199))
-    add(writer, "keepsake", "treasure", at=ago(199), pinned=1, **ended(199))
-    add(writer, "segment", "chapter", at=ago(150), **ended(150, "compression"))
-    add(writer, "sequel", "continuing", at=ago(1), started_at=ago(150), parent_session_id="segment")
-    add(writer, "nightly", "done", started_at=ago(2), source="cron", **ended(2, "done"))
-    add(writer, "silent", **ended(200))
+    aged.household(writer)
     return writer
 
 

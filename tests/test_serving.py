@@ -52,7 +52,8 @@ def addresses(datasette: Any) -> list[str]:
         "/state.json", "/state/-/home",
         "/state/-/tables", "/state/-/cost", "/state/-/search", f"/state/-/search?q={SECRET_WORD}",
         "/state/-/session/s1", "/state/-/conversation/s1", "/state/-/work/s1", "/state/-/card",
-        "/state/-/session?id=s1", "/state/-/ops", "/state/-/export", "/state/-/export?session=s1", "/state.db",
+        "/state/-/why.json?session=s1", "/state/-/session?id=s1", "/state/-/ops", "/state/-/export",
+        "/state/-/export?session=s1", "/state.db", "/-/ledger/health.json", "/-/ledger/metrics",
         "/state/messages", "/state/messages.json", "/state/messages.csv?_stream=on", "/state/messages/1",
         "/state/messages/1.json", f"/state/messages?_search={SECRET_WORD}", "/state/sessions", "/state/sessions/s1",
         "/state/sessions.json?_shape=array", "/state?sql=select+*+from+messages",
@@ -61,6 +62,10 @@ def addresses(datasette: Any) -> list[str]:
         "/state/-/query?sql=select+*+from+messages", "/state/-/query.json?sql=select+*+from+messages",
         "/state/ledger_messages", "/state/-/schema", "/-/databases.json", "/-/search?q=x",
     ]  # fmt: skip
+    together = ("", "/cost", "/cache", "/live.json", f"/search?q={SECRET_WORD}", f"/search.json?q={SECRET_WORD}",
+                "/session/s1", "/recent_sessions", "/recent_sessions.json", "/recent_sessions.csv")  # fmt: skip
+    found += ["/state/-/live.json", "/state/-/money", "/state/-/reconcile"]
+    found += [f"/-/ledger/all{path}" for path in together]
     for name in questions.load():
         found += [f"/state/{name}{end}" for end in ("", ".json", ".json?_shape=objects", ".csv")]
         found += [f"/state/-/ask/{name}.json", *(f"/state/-/export/question/{name}.{form}" for form in ("csv", "json"))]

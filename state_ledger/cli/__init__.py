@@ -1,42 +1,62 @@
-"""The `state-ledger` command: one module per verb."""
+"""The `state-ledger` command: one module per verb, which lives with its noun.
+
+A verb is imported when it is called: verbs share `cli.output` and `cli.consent`, and none waits for the others.
+"""
 
 from __future__ import annotations
+
+from importlib import import_module
 
 import click
 
 from state_ledger import __version__
-from state_ledger.backup.backup_command import backup
-from state_ledger.backup.restore_command import restore
-from state_ledger.bills.command import reconcile
-from state_ledger.budgets.command import budget
-from state_ledger.cli.demo_store import demo
-from state_ledger.cli.serving import serve
-from state_ledger.companion.command import index
-from state_ledger.health.check_command import check
-from state_ledger.health.optimize_command import optimize
-from state_ledger.health.repair_command import repair
-from state_ledger.health.sizes_command import sizes
-from state_ledger.health.status_command import status
-from state_ledger.health.vacuum_command import vacuum
-from state_ledger.migrate.command import migrate
-from state_ledger.portability.export_command import export
-from state_ledger.portability.import_command import import_
-from state_ledger.prices.command import prices
-from state_ledger.profiles.command import profiles
-from state_ledger.questions.command import query
-from state_ledger.search.command import search
+
+VERBS = {
+    "serve": "state_ledger.cli.serving",
+    "demo": "state_ledger.cli.demo_store",
+    "profiles": "state_ledger.profiles.command",
+    "search": "state_ledger.search.command",
+    "query": "state_ledger.questions.command",
+    "prices": "state_ledger.prices.command",
+    "reconcile": "state_ledger.bills.command",
+    "export": "state_ledger.portability.export_command",
+    "import": "state_ledger.portability.import_command",
+    "index": "state_ledger.companion.command",
+    "migrate": "state_ledger.migrate.command",
+    "backup": "state_ledger.backup.backup_command",
+    "restore": "state_ledger.backup.restore_command",
+    "budget": "state_ledger.budgets.command",
+    "check": "state_ledger.health.check_command",
+    "optimize": "state_ledger.health.optimize_command",
+    "repair": "state_ledger.health.repair_command",
+    "sizes": "state_ledger.health.sizes_command",
+    "status": "state_ledger.health.status_command",
+    "vacuum": "state_ledger.health.vacuum_command",
+    "archive": "state_ledger.retention.archive_command",
+    "delete": "state_ledger.retention.delete_command",
+    "plan": "state_ledger.retention.plan_command",
+    "prune": "state_ledger.retention.prune_command",
+    "sweep": "state_ledger.retention.sweep_command",
+}
+"""Each verb with the module that has its command, as a function of the verb's name (`import_` for `import`)."""
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class Verbs(click.Group):
+    """A group whose commands are imported at their first use."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        module = import_module(VERBS[cmd_name])
+        command = getattr(module, f"{cmd_name}_" if cmd_name == "import" else cmd_name)
+        assert isinstance(command, click.Command)
+        return command
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="state-ledger")
 def main() -> None:
     """The books of a Hermes Agent state.db: what it cost and why."""
-
-
-for _verb in (
-    serve, demo, migrate, index, export, import_, backup, restore, search, query, profiles, prices, reconcile,
-):  # fmt: skip
-    main.add_command(_verb)
-main.add_command(budget)
-for _verb in (status, check, sizes, vacuum, optimize, repair):
-    main.add_command(_verb)

@@ -56,7 +56,7 @@ def check(
             with admit(path, settings, copied=True) as admitted:
                 found, how = [*glance(admitted), *examine(admitted, full=full, tell=tell)], admitted.how
     except StoreAccessError as error:
-        found, how = [_no_access(path, error)], "not"
+        found, how = [_no_access(error)], "not"
     except UNREADABLE as error:
         found, how = (
             [Finding("file", "error", f"SQLite cannot read {path.name} ({error}).", command(path, "repair", "NEW"))],
@@ -232,7 +232,7 @@ def _log(patient: Patient) -> Iterator[Finding]:
             {**figures, "readers": [pid for pid, _name in readers]},
         )  # fmt: skip
     elif found.bytes > BIG_LOG_BYTES:
-        users = found.users
+        users = log.users(patient.path)
         if users is None:
             by = " Who has it open is not told by this system."
         elif users:
@@ -262,7 +262,11 @@ def _free_pages(patient: Patient) -> Iterator[Finding]:
 
 
 def _integrity(patient: Patient, full: bool, tell: Tell) -> Iterator[Finding]:
-    found = integrity.examine(patient.connection, full=full, tick=lambda table: tell(f"pages of {table}"))
+    has_log = access.is_wal(access.header_of(patient.path))
+    piece_s = integrity.PIECE_BESIDE_A_LOG_S if has_log else integrity.PIECE_S
+    found = integrity.examine(
+        patient.connection, full=full, piece_s=piece_s, tick=lambda table: tell(f"pages of {table}")
+    )
     for damage in found.damages:
         kind = f"integrity:{damage.kind}:{damage.name}"
         if damage.kind in (integrity.ROWS, integrity.SCHEMA):
@@ -271,6 +275,13 @@ def _integrity(patient: Patient, full: bool, tell: Tell) -> Iterator[Finding]:
                 kind, "error",
                 f"Structural damage: pages of {of} cannot be read ({damage.says}). Making an index anew does not help.",
                 patient.command("repair", "NEW"),
+            )  # fmt: skip
+        elif not damage.in_pages and texts.reads_nul_differently(patient, damage.name):
+            yield Finding(
+                kind, "note",
+                f"The search index {damage.name} disagrees with its copy of the text, which holds NULs: SQLite up to"
+                " 3.40 reads those otherwise than later ones, so that this need not be damage.",
+                patient.command("migrate"),
             )  # fmt: skip
         else:
             remedy = ("repair", "NEW") if damage.in_pages else ("optimize", "--rebuild-index", damage.name)
@@ -285,8 +296,9 @@ def _integrity(patient: Patient, full: bool, tell: Tell) -> Iterator[Finding]:
             "integrity:unchecked", "note", f"Not checked for damage: {listed}.", patient.command("check", "--full")
         )
     if not found.damages:
+        checked = "that were checked " if found.unchecked else ""
         depth = "entry by entry" if full else "in their structure, free pages apart"
-        yield Finding("integrity", "ok", f"The pages of tables and indexes are sound ({depth}).")
+        yield Finding("integrity", "ok", f"The pages of tables and indexes {checked}are sound ({depth}).")
 
 
 def _growth(patient: Patient) -> Iterator[Finding]:
@@ -321,7 +333,7 @@ def _day(moment: float) -> str:
         return "not in a lifetime"
 
 
-def _no_access(path: Path, error: StoreAccessError) -> Finding:
+def _no_access(error: StoreAccessError) -> Finding:
     return Finding("file", "error", error.problem, error.remedy)
 
 

@@ -46,7 +46,7 @@ class Finding:
 class Report:
     """All findings on one store, the worst first.
 
-    how: how it was read: `live`, `at rest` (nobody had it open) or `snapshot` (a private copy).
+    how: how it was read: `live`, `at rest` (nobody had it open), `snapshot` (a private copy), or `not` at all.
     full: whether everything was looked at, or only what is quick.
     """
 

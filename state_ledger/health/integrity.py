@@ -18,6 +18,8 @@ from state_ledger.sqlite import UNREADABLE, Connection, sqlite3
 
 PIECE_S = 5.0
 """How long the check of one table may keep a read transaction open, unless all of it was asked for."""
+PIECE_BESIDE_A_LOG_S = 30.0
+"""The same for a store with a write-ahead log, where a reader keeps no writer out, only the log from being emptied."""
 
 ROWS, INDEX, TEXT_INDEX, SCHEMA = "rows", "index", "full-text index", "schema"
 _STEPS = 20_000
@@ -46,12 +48,16 @@ class Examination:
 
 
 def examine(
-    connection: Connection, *, full: bool = False, tick: Callable[[str], None] = lambda table: None
+    connection: Connection,
+    *,
+    full: bool = False,
+    piece_s: float = PIECE_S,
+    tick: Callable[[str], None] = lambda table: None,
 ) -> Examination:
     """Checks every table with its indexes, one statement and so one short read transaction after another.
 
     full: compares every index with its table entry by entry and takes the time it takes; else the
-    structure only, at most `PIECE_S` per table. tick: called with each table before it is checked.
+    structure only, at most `piece_s` seconds per table. tick: called with each table before it is checked.
     """
     try:
         trees = storage.trees(connection)
@@ -62,14 +68,14 @@ def examine(
     unchecked: dict[str, str] = {}
     for table in tables:
         tick(table.name)
-        says = _complaints(connection, table.name, full)
+        says = _complaints(connection, table.name, None if full else piece_s)
         if says is None:
             unchecked[table.name] = "the check would have taken too long"
         elif says and says[0].startswith(_BUSY):
             unchecked[table.name] = says[0]
         elif says:
             damages += _told_apart(connection, table, trees, says)
-    damages += _text_complaints(connection, unchecked, full)
+    damages += _text_complaints(connection, unchecked, None if full else piece_s)
     # Of a full-text index its own tables were looked at first, and they say more.
     return Examination(tuple({(each.kind, each.name): each for each in reversed(damages)}.values())[::-1], unchecked)
 
@@ -92,11 +98,14 @@ def missing_bytes(path: str | Path) -> tuple[int, int] | None:
 _BUSY = ("database is locked", "database table is locked", "database schema is locked")
 
 
-def _complaints(connection: Connection, table: str, full: bool) -> list[str] | None:
-    """What SQLite says of a table and its indexes, [] where all is well; None when the time was up."""
-    check = "integrity_check" if full else "quick_check"
-    deadline = time.monotonic() + PIECE_S
-    if not full:
+def _complaints(connection: Connection, table: str, piece_s: float | None) -> list[str] | None:
+    """What SQLite says of a table and its indexes, [] where all is well; None when the time was up.
+
+    piece_s: seconds for a quick check, None for a full one.
+    """
+    check = "integrity_check" if piece_s is None else "quick_check"
+    if piece_s is not None:
+        deadline = time.monotonic() + piece_s
         connection.set_progress_handler(lambda: int(time.monotonic() > deadline), _STEPS)
     try:
         rows = connection.execute(f"PRAGMA main.{check}({_quoted(table)})").fetchall()
@@ -154,10 +163,10 @@ def _walk(connection: Connection, table: str, index: str) -> str | None:
     return None
 
 
-def _text_complaints(connection: Connection, unchecked: dict[str, str], full: bool) -> Iterator[Damage]:
+def _text_complaints(connection: Connection, unchecked: dict[str, str], piece_s: float | None) -> Iterator[Damage]:
     """What FTS5 itself says of its indexes, where SQLite asks it (3.44 and later)."""
     for name in storage.text_indexes(connection):
-        says = _complaints(connection, name, full)
+        says = _complaints(connection, name, piece_s)
         if says is None:
             unchecked[name] = "the check would have taken too long"
         elif says and not says[0].startswith((*_BUSY, "no such")) and not says[0].startswith("unable to validate"):

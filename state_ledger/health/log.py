@@ -27,15 +27,14 @@ class Log:
     """bytes: the size of the `-wal` file. pages: valid ones in it; waiting: those of them that are not in the
     store itself yet; both None where the index of the log is not there or cannot be read.
 
-    readers: who has a read transaction open at this moment, users: who has the store open at all, as
-    (process number, what it is); None where the system does not tell.
+    readers: who has a read transaction open at this moment, as (process number, what it is); None where the
+    system does not tell.
     """
 
     bytes: int
     pages: int | None
     waiting: int | None
     readers: tuple[tuple[int, str], ...] | None
-    users: tuple[tuple[int, str], ...] | None
 
 
 def look(path: str | Path) -> Log:
@@ -46,7 +45,7 @@ def look(path: str | Path) -> Log:
     if head is not None:
         pages = _number(head, 16)
         waiting = max(0, pages - _number(head, 96))
-    return Log(access.Sidecars.of(path).wal_bytes, pages, waiting, _readers(base), _users(base))
+    return Log(access.Sidecars.of(path).wal_bytes, pages, waiting, _readers(base))
 
 
 def _head(shm: Path) -> bytes | None:
@@ -88,7 +87,13 @@ def _reader_in(line: str, inode: int) -> int | None:
     return int(words[4]) if first <= _LAST_READ_LOCK and last >= _FIRST_READ_LOCK else None
 
 
-def _users(base: str) -> tuple[tuple[int, str], ...] | None:
+def users(path: str | Path) -> tuple[tuple[int, str], ...] | None:
+    """Who has a store open at all, as (process number, what it is), but for this process.
+
+    Only processes of this user, or for root of all; None where the system does not tell. Looks at every
+    process of the machine, so that it is asked only where something is wrong.
+    """
+    base = os.path.realpath(path)
     if not sys.platform.startswith("linux"):
         return None
     wanted = {base, f"{base}-wal", f"{base}-shm"}

@@ -72,10 +72,9 @@ class Vacuumed:
 
 @dataclass(frozen=True)
 class Optimized:
-    """analyzed: whether the planner's statistics were renewed. merged: steps of merging per full-text index;
+    """merged: steps of merging per full-text index;
     unmerged: indexes with more to merge. tuned: indexes set to merge late. log_emptied: None without a log."""
 
-    analyzed: bool
     merged: dict[str, int]
     unmerged: tuple[str, ...]
     tuned: tuple[str, ...]
@@ -172,7 +171,7 @@ def optimize(path: Path, *, fast_appends: bool = False, tell: Tell = lambda done
                 unmerged.append(name)
         has_log = access.is_wal(access.header_of(path))
         emptied = checkpoints.truncate(connection) if has_log else None
-    return Optimized(True, merged, tuple(unmerged), tuple(tuned), emptied, access.Sidecars.of(path).wal_bytes)
+    return Optimized(merged, tuple(unmerged), tuple(tuned), emptied, access.Sidecars.of(path).wal_bytes)
 
 
 def rebuild_index(path: Path, name: str) -> None:

@@ -9,7 +9,18 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
-from state_ledger.ledger import apportion, audit, functions, messages, operation, prices, sessions, temp_views, usage
+from state_ledger.ledger import (
+    apportion,
+    audit,
+    functions,
+    messages,
+    operation,
+    prices,
+    retention,
+    sessions,
+    temp_views,
+    usage,
+)
 from state_ledger.ledger.days import server_zone
 from state_ledger.ledger.plausible import Bound
 from state_ledger.shape import Shape
@@ -103,6 +114,7 @@ def view_statements(
         *prices.views(shape),
         *sessions.views(shape, profile=profile),
         *messages.views(shape),
+        *retention.views(shape),
         *audit.views(shape),
         *operation.views(shape),
     ]

@@ -29,6 +29,9 @@ VIEWS: dict[str, str] = {
     "ledger_message_rows": "One stored message row: the id under which its logical message is shown.",
     "ledger_tool_calls": "One tool call that an assistant message makes.",
     "ledger_delegate_calls": "One delegate: the message of its parent that called it, by time.",
+    "ledger_continuations": "One session that may continue its parent; of several that may, the one of kind"
+    " `continuation` does.",
+    "ledger_message_sizes": "One stored message row: the bytes of its text.",
     "ledger_set_aside": "One row that cannot be true and is in no sum, with the reason.",
     "ledger_discrepancies": "One figure that disagrees with another or is known to have been miscounted;"
     " reported, never corrected.",

@@ -138,12 +138,23 @@ def _facts(shape: Shape, profile: str) -> str:
         f" coalesce({oldest}, {started}) AS first_active,"
         # Rule 22: inactivity is what makes a session old.
         f" coalesce({newest}, {seconds(stored('last_activity_at'))}, {started}) AS last_active,"
+        f" {idle_since(shape, 's')} AS idle_since, {stored('ended_at')} IS NULL AS is_open,"
         f" {listed(kept)}, {_cron_job('s.id')} AS cron_job"
         ", (SELECT k.kind FROM ledger_session_kinds AS k WHERE k.row = s.rowid) AS kind,"
         " (SELECT count(*) FROM main.messages AS m WHERE m.session_id = s.id) AS messages,"
         f" substr(message_text(CAST({first_user} AS BLOB)), 1, 200) AS preview"
         " FROM main.sessions AS s"
     )
+
+
+def idle_since(shape: Shape, alias: str) -> str:
+    """SQL: from when on the age of a session counts, epoch seconds: its newest message or, in stores that
+    note it, its last sign of life, whichever is later; its start where there is neither (rule 22)."""
+    newest, started = newest_message(f"{alias}.id"), seconds(f"{alias}.started_at")
+    if not shape.has("sessions", "last_activity_at"):
+        return f"coalesce({newest}, {started})"
+    noted = seconds(f"{alias}.last_activity_at")
+    return f"coalesce(max({newest}, {noted}), {newest}, {noted}, {started})"
 
 
 def _cron_job(session: str) -> str:

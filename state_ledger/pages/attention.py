@@ -92,7 +92,7 @@ def of_lineage(rows: Sequence[Record]) -> list[Notice]:
 
 
 def of_open_sessions(rows: Sequence[Record], limit: int) -> list[Notice]:
-    """Sessions that never ended and are idle, from `open_sessions`; `limit` is where the list was cut."""
+    """Sessions that never ended and are idle, from `open_idle_sessions`; `limit` is where the list was cut."""
     if not rows:
         return []
     many = f"{limit:,} or more open sessions" if len(rows) >= limit else figures.plural(len(rows), "open session")
@@ -101,7 +101,7 @@ def of_open_sessions(rows: Sequence[Record], limit: int) -> list[Notice]:
         Notice(
             f"{many} idle for a day or longer",
             f"The longest for {figures.plural(round(oldest), 'day')}. Only ended sessions can be pruned.",
-            "open_sessions",
+            "open_idle_sessions",
         )
     ]
 

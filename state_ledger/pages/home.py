@@ -69,8 +69,8 @@ def periods(zone: str) -> tuple[Period, Period]:
     return known["this-month"], known["30d"]
 
 
-def read_home(ask: Ask, shape: Shape, path: Path | None = None) -> Home:
-    """Asks everything for the home page on one connection.
+def read_home(ask: Ask, shape: Shape | None, path: Path | None = None) -> Home:
+    """Asks everything for the home page on one connection; `shape` is that of the file, None for several stores.
 
     path: where the store is, for budgets that name one.
 
@@ -107,8 +107,8 @@ def read_home(ask: Ask, shape: Shape, path: Path | None = None) -> Home:
         *attention.of_unpriced(rows("unpriced_usage", asked), asked),
         *attention.of_audit(rows("ledger_problems")),
         *attention.of_lineage(rows("lineage_problems")),
-        *attention.of_open_sessions(rows("open_sessions", {"limit": str(open_limit)}), open_limit),
-        *attention.of_shape(shape),
+        *attention.of_open_sessions(rows("open_idle_sessions", {"limit": str(open_limit)}), open_limit),
+        *(attention.of_shape(shape) if shape is not None else ()),
     ]
     return Home(
         overview=overview_of(rows("sessions_per_source")),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from array import array
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from state_ledger.portability.scope import NothingToExport, Scope, session_ids
@@ -53,6 +53,22 @@ class Plan:
         return sum(part.usage for part in self.parts)
 
 
+def of_every_row(source: Source, sessions: Sequence[str]) -> Plan:
+    """All rows of these sessions as they are stored: taken back, repeated or not."""
+    plan = Plan([Part(session_id) for session_id in sessions])
+    for start in range(0, len(plan.parts), _SESSIONS_AT_ONCE):
+        parts = plan.parts[start : start + _SESSIONS_AT_ONCE]
+        by_id = {part.session_id: part for part in parts}
+        wanted = (json.dumps(list(by_id)),)
+        for session_id, number in source.each(
+            "SELECT session_id, id FROM main.messages WHERE session_id IN (SELECT value FROM json_each(?)) ORDER BY id",
+            wanted,
+        ):
+            by_id[session_id].ids.append(number)
+        _count_usage(source, by_id, wanted)
+    return plan
+
+
 def make(
     source: Source, scope: Scope, *, with_taken_back: bool = False, among: Collection[int] | None = None
 ) -> Plan:
@@ -92,13 +108,18 @@ def _fill(
     wanted_ids = None if among is None else {copies.get(number, number) for number in among}
     for part in parts:
         _settle(plan, part, inactive, copies, states, with_taken_back, wanted_ids)
-    if source.columns["session_model_usage"]:
-        for session_id, number in source.rows(
-            "SELECT session_id, count(*) FROM main.session_model_usage"
-            " WHERE session_id IN (SELECT value FROM json_each(?)) GROUP BY session_id",
-            wanted,
-        ):
-            by_id[session_id].usage = number
+    _count_usage(source, by_id, wanted)
+
+
+def _count_usage(source: Source, parts: Mapping[str, Part], wanted: tuple[str]) -> None:
+    if not source.columns["session_model_usage"]:
+        return
+    for session_id, number in source.rows(
+        "SELECT session_id, count(*) FROM main.session_model_usage"
+        " WHERE session_id IN (SELECT value FROM json_each(?)) GROUP BY session_id",
+        wanted,
+    ):
+        parts[session_id].usage = number
 
 
 def _states(copies: Mapping[int, int], inactive: Mapping[int, str]) -> dict[int, str]:

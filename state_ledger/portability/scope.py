@@ -8,6 +8,10 @@ from state_ledger.errors import StateLedgerError
 from state_ledger.portability.source import Source
 
 KINDS = ("session", "conversation", "work", "source", "search", "all")
+"""What a page or a command can name."""
+
+SESSIONS = "sessions"
+"""A list of sessions that a program chose."""
 
 
 class NothingToExport(StateLedgerError):
@@ -16,13 +20,14 @@ class NothingToExport(StateLedgerError):
 
 @dataclass(frozen=True)
 class Scope:
-    """kind: one of KINDS. value: a session's id (of any session of a conversation or work), a source, a query."""
+    """kind: one of KINDS, or SESSIONS. value: a session's id (of any session of a conversation or work), a source,
+    a query, or how the sessions were chosen."""
 
     kind: str
     value: str = ""
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
+        if self.kind not in (*KINDS, SESSIONS):
             raise ValueError(f"A scope is one of {', '.join(KINDS)}, not {self.kind}.")
 
     def __str__(self) -> str:

@@ -13,22 +13,17 @@ from pathlib import Path
 from typing import Any
 
 from state_ledger.ledger.columns import column
-from state_ledger.retention import deletion
+from state_ledger.retention import choice, deletion
 from state_ledger.retention.selection import DAY_S, last_active, select
 from state_ledger.sessions import conversations
-from state_ledger.sqlite import Connection, Row
+from state_ledger.sqlite import Connection
 from state_ledger.writing import meta
 from state_ledger.writing.writer import Writer
 
 _LAST_PRUNE, _LAST_ARCHIVE = "last_auto_prune", "last_auto_archive"
 
-REASONS = {
-    "never_ended": "never ended",
-    "pinned": "pinned",
-    "in_use": "part of a conversation still in use",
-    "archived": "archived",
-}
-"""Why a session that is old enough stays, in words for the user."""
+_REASONS = ("never_ended", "pinned", "in_use", "archived")
+"""Why a session that is old enough stays, as a `PrunePlan` has it: one that is being compressed is in use."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +31,7 @@ class PrunePlan:
     """What a prune with some filters would do now.
 
     delete: ids of the sessions that would go, oldest start first. stay: ids of those that meet age
-    and filters and would stay all the same, by reason (the keys of `REASONS`); the first reason that
+    and filters and would stay all the same, by reason (of `choice.REASONS`); the first reason that
     holds counts. messages: how many messages would go. oldest and newest: when the oldest and the
     newest session to go were last active, epoch seconds. orphaned: ids of sessions that stay and
     would lose their parent.
@@ -55,7 +50,7 @@ class PrunePlan:
         said = f"{_counted(len(self.delete), 'session')} with {_counted(self.messages, 'message')} would be deleted"
         if self.oldest is not None and self.newest is not None:
             said += f", last active from {_day(self.oldest)} to {_day(self.newest)}"
-        kept = [f"{len(ids):,} {REASONS[reason]}" for reason, ids in self.stay.items() if ids]
+        kept = [f"{len(ids):,} {choice.REASONS[reason]}" for reason, ids in self.stay.items() if ids]
         said += f"; {', '.join(kept)} would stay." if kept else "."
         if self.orphaned:
             said += f" {_counted(len(self.orphaned), 'session')} would lose the parent."
@@ -71,14 +66,16 @@ def plan_prune(
     """
     with writer.lock:
         chosen = _choose(writer, older_than_days, source, filters)
-        delete = chosen.delete
+        delete = chosen.ids
+        stay = {reason: tuple(row["id"] for row in rows) for reason, rows in chosen.stay.items()}
+        activity = [row["last_active"] for row in chosen.rows if row["last_active"] is not None]
         return PrunePlan(
             tuple(delete),
-            {reason: tuple(ids) for reason, ids in chosen.stay.items()},
+            {reason: stay[reason] + (stay["locked"] if reason == "in_use" else ()) for reason in _REASONS},
             _sum_of(writer, delete, "SELECT count(*) FROM messages WHERE session_id IN ({})"),
-            min(chosen.activity, default=None),
-            max(chosen.activity, default=None),
-            tuple(sorted(_children_that_stay(writer, delete))),
+            min(activity, default=None),
+            max(activity, default=None),
+            writer.reading(lambda connection: deletion.children_that_stay(connection, writer.shape, delete)),
         )
 
 
@@ -90,7 +87,7 @@ def list_prune_candidates(
     Each has id, source, title, model, started_at, ended_at, message_count, archived, last_active.
     """
     rows = _choose(writer, older_than_days, source, filters).rows
-    return [{key: row[key] for key in row.keys() if key != "is_pinned"} for row in rows]  # noqa: SIM118
+    return [{key: row[key] for key in row.keys() if not key.startswith("is_")} for row in rows]  # noqa: SIM118
 
 
 def prune_sessions(
@@ -114,7 +111,7 @@ def prune_sessions(
     """
 
     def work(connection: Connection) -> list[str]:
-        ids = _choose(writer, older_than_days, source, filters).delete
+        ids = _choose(writer, older_than_days, source, filters).ids
         deletion.remove(connection, writer.shape, ids)
         return ids
 
@@ -131,7 +128,7 @@ def archive_sessions(
     filters.setdefault("archived", False)
 
     def work(connection: Connection) -> int:
-        return _archive(writer, _choose(writer, older_than_days, source, filters).delete)
+        return _archive(writer, _choose(writer, older_than_days, source, filters).ids)
 
     return writer.write(work)
 
@@ -202,78 +199,16 @@ def maybe_auto_archive(
     return result
 
 
-@dataclass(frozen=True)
-class _Choice:
-    rows: list[Row]
-    stay: dict[str, list[str]]
-
-    @property
-    def delete(self) -> list[str]:
-        return [row["id"] for row in self.rows]
-
-    @property
-    def activity(self) -> list[float]:
-        return [row["last_active"] for row in self.rows if isinstance(row["last_active"], (int, float))]
-
-
-def _choose(writer: Writer, older_than_days: float | None, source: str | None, filters: dict[str, Any]) -> _Choice:
+def _choose(
+    writer: Writer, older_than_days: float | None, source: str | None, filters: dict[str, Any]
+) -> choice.Choice:
     """The rows that a prune deletes, and the others that meet age and filters, by reason."""
-    shape = writer.shape
     asked_archived = filters.get("archived") is False
-    selection = select(shape, older_than_days, source, {**filters, "archived": None} if asked_archived else filters)
-
-    def named(name: str) -> str:
-        return f"{column(shape, 'sessions', name, 's')} AS {name}"
-
-    with writer.lock:
-        found = writer.rows(
-            f"SELECT s.id, s.source, {named('title')}, {named('model')}, s.started_at, s.ended_at,"
-            f" {named('message_count')}, coalesce({column(shape, 'sessions', 'archived', 's')}, 0) AS archived,"
-            f" {last_active(shape)} AS last_active,"
-            f" coalesce({column(shape, 'sessions', 'pinned', 's')}, 0) AS is_pinned"
-            f" FROM sessions AS s WHERE {selection.condition} ORDER BY s.started_at, s.id",
-            selection.parameters,
-        )
-        used = _in_use(writer, selection.idle_since) if found else set()
-    stay: dict[str, list[str]] = {reason: [] for reason in REASONS}
-    gone = []
-    for row in found:
-        if row["ended_at"] is None:
-            stay["never_ended"].append(row["id"])
-        elif row["is_pinned"]:
-            stay["pinned"].append(row["id"])
-        elif row["id"] in used:
-            stay["in_use"].append(row["id"])
-        elif asked_archived and row["archived"]:
-            stay["archived"].append(row["id"])
-        else:
-            gone.append(row)
-    return _Choice(gone, stay)
-
-
-def _in_use(writer: Writer, idle_since: float | None) -> set[str]:
-    """Sessions that a session in use continues, at any depth: one not ended, or active since then."""
-    continues = conversations.continued_sessions(writer)
-    if not continues:
-        return set()
-    late = "0" if idle_since is None else f"{last_active(writer.shape)} >= ?"
-    rows = writer.rows(
-        f"SELECT s.id FROM sessions AS s WHERE s.parent_session_id IS NOT NULL AND (s.ended_at IS NULL OR {late})",
-        () if idle_since is None else (idle_since,),
+    selection = select(
+        writer.shape, older_than_days, source, {**filters, "archived": None} if asked_archived else filters
     )
-    used: set[str] = set()
-    for row in rows:
-        before = continues.get(row[0])
-        while before is not None and before not in used:
-            used.add(before)
-            before = continues.get(before)
-    return used
-
-
-def _children_that_stay(writer: Writer, deleted: Sequence[str]) -> set[str]:
-    gone = set(deleted)
-    links = writer.rows("SELECT id, parent_session_id FROM sessions WHERE parent_session_id IS NOT NULL")
-    return {row[0] for row in links if row[1] in gone and row[0] not in gone}
+    protection = choice.Protection(time.time(), archived=asked_archived)
+    return writer.reading(lambda connection: choice.choose(connection, selection, protection, old_only=True))
 
 
 def _sum_of(writer: Writer, ids: Sequence[str], sql: str, batch: int = 500) -> int:

@@ -7,6 +7,7 @@ connections do not enforce foreign keys, and some triggers look the session of a
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -36,7 +37,7 @@ def delete_session(
     """
 
     def work(connection: Connection) -> list[str]:
-        targets = get_session_delete_targets(writer, session_id)
+        targets = with_delegates(connection, writer.shape, [session_id])
         if expected_delete_ids is not None and set(expected_delete_ids) != set(targets):
             return []
         remove(connection, writer.shape, targets)
@@ -49,7 +50,7 @@ def delete_session(
 
 def get_session_delete_targets(writer: Writer, session_id: str) -> list[str]:
     """The sessions that `delete_session` would delete: the session, then its delegates by id; [] if unknown."""
-    return _with_delegates(writer, [session_id])
+    return writer.reading(lambda connection: with_delegates(connection, writer.shape, [session_id]))
 
 
 def delete_sessions(writer: Writer, session_ids: Iterable[str], sessions_dir: Path | str | None = None) -> int:
@@ -60,7 +61,7 @@ def delete_sessions(writer: Writer, session_ids: Iterable[str], sessions_dir: Pa
     named = list(dict.fromkeys(session_ids))
 
     def work(connection: Connection) -> tuple[int, list[str]]:
-        targets = _with_delegates(writer, named)
+        targets = with_delegates(connection, writer.shape, named)
         remove(connection, writer.shape, targets)
         return len(set(named) & set(targets)), targets
 
@@ -121,23 +122,38 @@ def _delete_where(
     return deleted
 
 
-def remove(connection: Connection, shape: Shape, session_ids: Sequence[str]) -> None:
+def remove(connection: Connection, shape: Shape, session_ids: Sequence[str]) -> Counter[str]:
     """Deletes sessions within the caller's transaction; what is left of their children become roots.
 
-    Rows of every other table that refers to a session go with it, also where foreign keys are off.
+    Rows of every other table that refers to a session or to one of its messages go with it, also where
+    foreign keys are off. Returns the rows removed by table.
     """
+    removed: Counter[str] = Counter()
     if not session_ids:
-        return
+        return removed
     owned = _owned_tables(connection, shape)
+    of_messages = _referring(connection, shape, "messages")
+    parents = shape.has("sessions", "parent_session_id")
     for ids in _batches(session_ids):
         marks = ", ".join("?" * len(ids))
-        connection.execute(
-            f"UPDATE sessions SET parent_session_id = NULL WHERE parent_session_id IN ({marks})", ids
-        )
+        if parents:
+            connection.execute(
+                f"UPDATE sessions SET parent_session_id = NULL WHERE parent_session_id IN ({marks})", ids
+            )
+        for table, key in of_messages:
+            within = f"(SELECT id FROM messages WHERE session_id IN ({marks}))"
+            removed[table] += connection.execute(
+                f"DELETE FROM {_name(table)} WHERE {_name(key)} IN {within}", ids
+            ).rowcount
         for table, key in owned:
-            connection.execute(f"DELETE FROM {_name(table)} WHERE {_name(key)} IN ({marks})", ids)
+            removed[table] += connection.execute(
+                f"DELETE FROM {_name(table)} WHERE {_name(key)} IN ({marks})", ids
+            ).rowcount
     for ids in _batches(session_ids):
-        connection.execute(f"DELETE FROM sessions WHERE id IN ({', '.join('?' * len(ids))})", ids)
+        removed["sessions"] += connection.execute(
+            f"DELETE FROM sessions WHERE id IN ({', '.join('?' * len(ids))})", ids
+        ).rowcount
+    return +removed
 
 
 def remove_files(writer: Writer, sessions_dir: Path | str | None, session_ids: Sequence[str]) -> None:
@@ -175,29 +191,29 @@ def _owner_of_dump(writer: Writer, name: str, deleted: set[str]) -> str | None:
     return None
 
 
-def _with_delegates(writer: Writer, session_ids: Sequence[str]) -> list[str]:
+def with_delegates(connection: Connection, shape: Shape, session_ids: Sequence[str]) -> list[str]:
     """The known ones among these sessions, then their delegates, at any depth, by id.
 
     A delegate's continuation carries the mark of the session above both, so mark and parent link are
     followed alike. What the user branched off from a delegate is the user's own and no delegate.
     """
-    config = column(writer.shape, "sessions", "model_config", "c")
-    with writer.lock:
-        known = [
-            row[0]
-            for ids in _batches(session_ids)
-            for row in writer.rows(f"SELECT id FROM sessions WHERE id IN ({', '.join('?' * len(ids))})", ids)
-        ]
-        # A mark is found by reading every session that has a configuration, once for all depths.
-        marked = writer.rows(
-            f"SELECT c.id, c.parent_session_id, {json_marker(config, '$._delegate_from')} AS mark"
-            f" FROM sessions AS c WHERE mark IS NOT NULL AND {json_marker(config, '$._branched_from')} IS NULL"
-        )
+    config = column(shape, "sessions", "model_config", "c")
+    parent = column(shape, "sessions", "parent_session_id", "c")
+    known = {
+        row[0]
+        for ids in _batches(session_ids)
+        for row in connection.execute(f"SELECT id FROM sessions WHERE id IN ({', '.join('?' * len(ids))})", ids)
+    }
+    # A mark is found by reading every session that has a configuration, once for all depths.
+    marked = connection.execute(
+        f"SELECT c.id, {parent}, {json_marker(config, '$._delegate_from')} AS mark"
+        f" FROM sessions AS c WHERE mark IS NOT NULL AND {json_marker(config, '$._branched_from')} IS NULL"
+    ).fetchall()
     below: dict[str, list[str]] = {}
-    for id, parent, mark in marked:
-        for above in {parent, mark if isinstance(mark, str) else None} - {None, id}:
+    for id, above_it, mark in marked:
+        for above in {above_it, mark if isinstance(mark, str) else None} - {None, id}:
             below.setdefault(above, []).append(id)
-    named = [id for id in session_ids if id in set(known)]
+    named = [id for id in session_ids if id in known]
     found, waiting = set(named), list(named)
     while waiting:
         for id in below.get(waiting.pop(), ()):
@@ -205,6 +221,15 @@ def _with_delegates(writer: Writer, session_ids: Sequence[str]) -> list[str]:
                 found.add(id)
                 waiting.append(id)
     return [*named, *sorted(found - set(named))]
+
+
+def children_that_stay(connection: Connection, shape: Shape, deleted: Sequence[str]) -> tuple[str, ...]:
+    """The sessions that would lose their parent if these were deleted, by id."""
+    if not deleted or not shape.has("sessions", "parent_session_id"):
+        return ()
+    gone = set(deleted)
+    links = connection.execute("SELECT id, parent_session_id FROM sessions WHERE parent_session_id IS NOT NULL")
+    return tuple(sorted(row[0] for row in links if row[1] in gone and row[0] not in gone))
 
 
 def _empty(shape: Shape) -> str:
@@ -223,11 +248,18 @@ def _owned_tables(connection: Connection, shape: Shape) -> list[tuple[str, str]]
     """Tables whose rows belong to a session, with the column that names it; messages come first."""
     usage = ("session_model_usage", *shape.leftover_usage_tables)
     owned = [("messages", "session_id"), *((table, "session_id") for table in usage if shape.has(table))]
-    for table in sorted(set(shape.tables) - {"sessions", "messages", *usage, *shape.virtual}):
-        for link in connection.execute(f"PRAGMA main.foreign_key_list({_name(table)})").fetchall():
-            if link[2] == "sessions":
-                owned.append((table, link[3]))
-    return owned
+    known = {"sessions", "messages", *usage}
+    return owned + [link for link in _referring(connection, shape, "sessions") if link[0] not in known]
+
+
+def _referring(connection: Connection, shape: Shape, to: str) -> list[tuple[str, str]]:
+    """Tables whose foreign key leads to a table, with the column that holds it."""
+    return [
+        (table, link[3])
+        for table in sorted(set(shape.tables) - {to, *shape.virtual})
+        for link in connection.execute(f"PRAGMA main.foreign_key_list({_name(table)})").fetchall()
+        if link[2] == to
+    ]
 
 
 def _batches(ids: Sequence[str]) -> Iterator[list[str]]:

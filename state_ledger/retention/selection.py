@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from state_ledger.ledger.columns import column
+from state_ledger.ledger.retention import text_bytes
+from state_ledger.ledger.sessions import idle_since
 from state_ledger.sessions import begins_with
 from state_ledger.shape import Shape
 
@@ -37,13 +39,8 @@ def _cost(shape: Shape) -> str:
 
 
 def last_active(shape: Shape) -> str:
-    """SQL: when session `s` was last active, epoch seconds: its newest message or, in stores that
-    note it, its last sign of life, whichever is later; its start where there is neither."""
-    newest = "(SELECT max(m.timestamp) FROM messages AS m WHERE m.session_id = s.id)"
-    if not shape.has("sessions", "last_activity_at"):
-        return f"coalesce({newest}, s.started_at)"
-    noted = "s.last_activity_at"
-    return f"coalesce(max({newest}, {noted}), {newest}, {noted}, s.started_at)"
+    """SQL: when session `s` was last active, epoch seconds (`idle_since` of the semantic layer)."""
+    return idle_since(shape, "s")
 
 
 _CONTAINS = {"title_like": "title", "model_like": "model", "branch_like": "git_branch"}
@@ -67,43 +64,85 @@ _BOUNDS: Mapping[str, tuple[_Number, str]] = {
 _FILTERS = {*_CONTAINS, *_EQUALS, *_BOUNDS, "provider", "cwd_prefix", "archived"}
 
 
+def _bytes(shape: Shape) -> str:
+    return f"coalesce((SELECT sum({text_bytes(shape, 'm')}) FROM messages AS m WHERE m.session_id = s.id), 0)"
+
+
+def _ledger_cost(_shape: Shape) -> str:
+    return "coalesce((SELECT sum(u.cost_usd) FROM ledger_usage AS u WHERE u.session_id = s.id), 0)"
+
+
+_LAYER_EQUALS = {
+    "kind": "(SELECT k.kind FROM ledger_session_kinds AS k WHERE k.row = s.rowid)",
+    "profile": "(SELECT f.profile FROM ledger_session_facts AS f WHERE f.session_id = s.id)",
+}
+_LAYER_BOUNDS: Mapping[str, tuple[_Number, str]] = {
+    "min_bytes": (_bytes, ">="),
+    "max_bytes": (_bytes, "<="),
+    "min_cost": (_ledger_cost, ">="),
+    "max_cost": (_ledger_cost, "<="),
+}
+"""What cost is in the books: all calls of a session, those of helpers too (accounting rule 5)."""
+
+LAYER_FILTERS = frozenset({*_FILTERS, *_LAYER_EQUALS, *_LAYER_BOUNDS, "pinned"})
+"""The filters of a plan, for connections that have the semantic layer."""
+
+
 @dataclass(frozen=True)
 class Selection:
-    """An SQL condition on sessions `s`, whether they ended or not.
+    """An SQL condition on sessions `s`, whatever their age, and whether they ended or not.
 
     idle_since: epoch seconds; sessions active since then are not old enough. None: age plays no part.
+    shape: of the file for which the condition is meant.
     """
 
     condition: str
     parameters: tuple[Any, ...]
     idle_since: float | None
+    shape: Shape
+
+    @property
+    def aged(self) -> tuple[str, tuple[Any, ...]]:
+        """The condition with the age in it, and its parameters."""
+        if self.idle_since is None:
+            return self.condition, self.parameters
+        return f"{self.condition} AND {last_active(self.shape)} < ?", (*self.parameters, self.idle_since)
 
 
 def select(
-    shape: Shape, older_than_days: float | None, source: str | None, filters: Mapping[str, Any]
+    shape: Shape,
+    older_than_days: float | None,
+    source: str | None,
+    filters: Mapping[str, Any],
+    *,
+    now: float | None = None,
+    with_layer: bool = False,
 ) -> Selection:
     """The sessions that a clean-up is about.
 
-    older_than_days: days without activity; None for any age. `started_before` and
-    `last_active_before` take its place. Filters with the value None do not count.
+    older_than_days: days without activity before `now` (epoch seconds, by default this moment); None
+    for any age. `started_before` and `last_active_before` take its place. Filters with the value None
+    do not count. with_layer: whether the connection has the semantic layer, which knows more filters
+    (LAYER_FILTERS) and the cost as the books have it.
     Raises TypeError for an unknown filter.
     """
-    unknown = sorted(set(filters) - _FILTERS)
+    known = LAYER_FILTERS if with_layer else _FILTERS
+    unknown = sorted(set(filters) - known)
     if unknown:
-        raise TypeError(f"There is no filter {', '.join(unknown)}; there are {', '.join(sorted(_FILTERS))}.")
+        raise TypeError(f"There is no filter {', '.join(unknown)}; there are {', '.join(sorted(known))}.")
     given = {name: value for name, value in filters.items() if value is not None}
+    bounds = {**_BOUNDS, **_LAYER_BOUNDS} if with_layer else _BOUNDS
     conditions, parameters = ["1"], list[Any]()
 
     def add(condition: str, *values: Any) -> None:
         conditions.append(condition)
         parameters.extend(values)
 
-    idle_since = None
+    since = None
     if "last_active_before" in given:
-        idle_since = float(given["last_active_before"])
+        since = float(given.pop("last_active_before"))
     elif older_than_days is not None and "started_before" not in given:
-        idle_since = time.time() - older_than_days * DAY_S
-        add(f"{last_active(shape)} < ?", idle_since)
+        since = (time.time() if now is None else now) - older_than_days * DAY_S
     if source:
         add("s.source = ?", source)
     for name, value in given.items():
@@ -111,17 +150,19 @@ def select(
             add(f"{_of(_CONTAINS[name])(shape)} LIKE ?", f"%{value}%")
         elif name in _EQUALS:
             add(f"{_of(name)(shape)} = ?", value)
-        elif name in _BOUNDS:
-            number, comparison = _BOUNDS[name]
+        elif name in _LAYER_EQUALS:
+            add(f"{_LAYER_EQUALS[name]} = ?", value)
+        elif name in bounds:
+            number, comparison = bounds[name]
             add(f"{number(shape)} {comparison} ?", value)
         elif name == "provider":
             add(f"lower({_of('billing_provider')(shape)}) = lower(?)", value)
-        elif name == "archived":
-            add(f"(coalesce({_of('archived')(shape)}, 0) <> 0) = ?", int(bool(value)))
+        elif name in ("archived", "pinned"):
+            add(f"(coalesce({_of(name)(shape)}, 0) <> 0) = ?", int(bool(value)))
         else:
             cwd, above = _of("cwd")(shape), str(value).rstrip("/\\")
             add(
                 f"({cwd} = ? OR {cwd} LIKE ? ESCAPE '\\' OR {cwd} LIKE ? ESCAPE '\\')",
                 value, begins_with(f"{above}/"), begins_with(f"{above}\\"),
             )  # fmt: skip
-    return Selection(" AND ".join(conditions), tuple(parameters), idle_since)
+    return Selection(" AND ".join(conditions), tuple(parameters), since, shape)

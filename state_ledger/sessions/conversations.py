@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from state_ledger.ledger.columns import column, json_marker
+from state_ledger.ledger.retention import continuations
 from state_ledger.ledger.sessions import claim_terms, may_continue
 from state_ledger.sessions import get_session, select_columns
 from state_ledger.shape import Shape
@@ -173,11 +174,7 @@ def family_sql(shape: Shape) -> str:
 
 def continued_sessions(writer: Writer) -> dict[str, str]:
     """Every session of the store that may continue another, and that other, by id."""
-    rows = writer.rows(
-        "SELECT c.id, p.id FROM sessions AS c CROSS JOIN sessions AS p ON p.id = c.parent_session_id"
-        f" WHERE c.parent_session_id IS NOT NULL AND p.rowid <> c.rowid AND {may_continue(writer.shape, 'c')}"
-    )
-    return {row[0]: row[1] for row in rows}
+    return {row[0]: row[1] for row in writer.rows(continuations(writer.shape))}
 
 
 def last_segments_first(continues: Mapping[str, str]) -> Iterable[str]:
