@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from datasette.app import Datasette
 
 
+OF_COUNTERS = "What counters and stored rows say, unless a line says estimate."
+OF_A_DAY = "Cost, calls and tokens of a day are estimates; results and loops are those of its stored messages."
+
+
 @hookimpl
 def register_routes() -> list[tuple[str, Any]]:
     return [(r"/(?P<database>[^/.]+)/-/why\.json$", why_json)]
@@ -60,6 +64,7 @@ async def explained(
         return {"problem": str(error)}
     return {
         "drivers": found.drivers,
+        "basis": OF_A_DAY if kind == "day" else OF_COUNTERS,
         "question": at.query(QUESTION, found.asked),
         "json": at.why(found.asked),
     }

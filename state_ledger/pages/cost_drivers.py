@@ -72,7 +72,8 @@ def read_drivers(ask: Ask, at: Links, kind: str, subject: str, more: Mapping[str
 
 def _driver(kind: str, subject: str, row: Record, at: Links, asked: Mapping[str, str]) -> Driver:
     sentence, href = _SENTENCES[row["driver"]](_Told(kind, subject, row, at, asked))
-    return Driver(row["driver"], sentence, href, _LABELS[row["driver"]], row)
+    label = "Its sessions" if (kind, row["driver"]) == ("day", "cost") else _LABELS[row["driver"]]
+    return Driver(row["driver"], sentence, href, label, row)
 
 
 @dataclass(frozen=True)
