@@ -12,7 +12,7 @@ from markupsafe import Markup
 from state_ledger import questions
 from state_ledger.errors import StateLedgerError
 from state_ledger.health import checkup
-from state_ledger.pages import attention, charts, figures, provenance, tables
+from state_ledger.pages import attention, budget_bars, charts, figures, provenance, tables
 from state_ledger.pages.asking import Ask
 from state_ledger.pages.attention import Notice
 from state_ledger.pages.home import Home, PeriodFigures, read_home
@@ -50,9 +50,9 @@ async def home_page(request: Any, datasette: Datasette) -> Response:
     settings = registry(datasette).settings
 
     def look(ask: Ask) -> tuple[Home, list[Notice]]:
-        home = read_home(ask, state.shape)
+        home = read_home(ask, state.shape, state.store.path)
         try:
-            return home, attention.of_findings(checkup.glance(state.patient(ask.connection, settings)))
+            return home, attention.of_findings(checkup.glance_at_file(state.patient(ask.connection, settings)))
         except (OSError, StateLedgerError):  # gone from its place; what is open is read all the same
             return home, []
 
@@ -80,6 +80,8 @@ def shown(
     return {
         "late": home.late,
         "periods": [_period(home.month, home, at), _period(home.recent, home, at)],
+        "budgets": [{"line": line, "bar": Markup(line.bar)} for line in budget_bars.lines(home.budgets, at)],
+        "zone": home.asked["tz"],
         "daily": _daily(home, at),
         "work": _work(home, at),
         "attention": [page.linked(notice, at) for notice in (*of_file, *home.notices)],

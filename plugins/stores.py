@@ -14,6 +14,8 @@ from datasette import Response, hookimpl
 from datasette.database import QueryInterrupted
 
 from state_ledger import access, allocator, ledger, redact, snapshot
+from state_ledger.budgets.given import VARIABLE as BUDGETS_VARIABLE
+from state_ledger.budgets.given import with_budgets
 from state_ledger.connection import guard
 from state_ledger.errors import StateLedgerError, StoreAccessError
 from state_ledger.health.patient import LIVE, SNAPSHOT, Patient
@@ -98,6 +100,7 @@ def registry(datasette: Datasette) -> Registry:
             settings = settings_file.load(datasette)
             if os.environ.get(REDACT_VARIABLE) == "1":
                 settings = replace(settings, redact=True)
+            settings = with_budgets(settings, os.environ.get(BUDGETS_VARIABLE, "").splitlines())
             if os.environ.get(PRICES_VARIABLE):
                 settings = replace(settings, prices=os.environ[PRICES_VARIABLE])
             settings.price_book  # noqa: B018 - a table that cannot be used stops the start

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from state_ledger import access, storage
 from state_ledger.errors import StoreAccessError
-from state_ledger.health import file_system, growth, integrity, log, rows, texts
+from state_ledger.health import budgets, file_system, growth, integrity, log, rows, texts
 from state_ledger.health.finding import Finding, Report, sorted_by_severity
 from state_ledger.health.patient import AT_REST, Patient, admit, command
 from state_ledger.schema import SCHEMA_VERSION
@@ -77,7 +77,16 @@ def _agreeing(found: list[Finding]) -> list[Finding]:
 
 
 def glance(patient: Patient) -> list[Finding]:
-    """What can be told at once, for a page: look-ups by key, a few system calls, no walk over rows."""
+    """What can be told at once, for a page: what `glance_at_file` tells, and what was used of the budgets.
+
+    Where there are budgets, the usage of their periods is added up.
+    """
+    is_store = patient.shape is not None and patient.shape.is_store
+    return [*glance_at_file(patient), *(_gathered("budgets", patient, _budgets) if is_store else ())]
+
+
+def glance_at_file(patient: Patient) -> list[Finding]:
+    """What can be told of the file at once: look-ups by key, a few system calls, no walk over rows."""
     found = [*_gathered("file", patient, _file), *_gathered("schema", patient, _schema)]
     found += _gathered("log", patient, _log)
     if patient.shape is not None and patient.shape.is_store:
@@ -143,6 +152,10 @@ def _is_up(until: float | None) -> bool:
 
 def _not_in_time(name: str, patient: Patient) -> Finding:
     return Finding(_UNCHECKED + name, "note", f"Not checked in the time: {name}.", patient.command("check"))
+
+
+def _budgets(patient: Patient) -> Iterator[Finding]:
+    return budgets.findings(budgets.spendings(patient))
 
 
 def _file(patient: Patient) -> Iterator[Finding]:

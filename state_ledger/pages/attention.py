@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from state_ledger.budgets.spending import QUESTION, Spending
 from state_ledger.health.finding import Finding
 from state_ledger.pages import figures
 from state_ledger.pages.sums import Record, left_out
@@ -24,6 +25,16 @@ class Notice:
     question: str = ""
     parameters: Mapping[str, str] = field(default_factory=dict)
     of_file: bool = False
+
+
+def of_budgets(spendings: Iterable[Spending]) -> list[Notice]:
+    """Budgets that are used up or nearly so."""
+    words = {"over": "used up", "near": "nearly used up"}
+    return [
+        Notice(f"Budget {words[each.mark]}: {figures.cut(each.budget.name, 120)}", each.figure, QUESTION, each.asked)
+        for each in spendings
+        if each.mark in words
+    ]
 
 
 def of_unpriced(rows: Sequence[Record], period: Mapping[str, str]) -> list[Notice]:

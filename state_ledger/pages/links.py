@@ -89,6 +89,10 @@ class Links:
         """A table on its stock Datasette page, with Datasette's own filters."""
         return _with(f"{self.database}/{name}", filters)
 
+    def why(self, parameters: Mapping[str, str]) -> str:
+        """The cost drivers of a session, conversation, work or day as JSON."""
+        return _with(f"{self.database}/-/why.json", parameters)
+
     def sessions(self, parameters: Mapping[str, str]) -> str:
         """The sessions behind a cost, as many as one page of Datasette gives, so that they add up to it."""
         return self.query("cost_sessions", {**parameters, "limit": "1000"})
