@@ -168,8 +168,11 @@ def asgi_wrapper(datasette: Datasette) -> Callable[[address.App], address.App]:
             # Of a value that is given twice Datasette takes the first.
             query = scope.get("query_string", b"").decode("latin-1")
             given = dict(reversed(parse_qsl(query, keep_blank_values=True)))
+            settings = registry(datasette).settings
+            if question.reads_prices:
+                await asyncio.to_thread(settings.price_book.load)
             try:
-                question.check(given, registry(datasette).settings)
+                question.check(given, settings)
             except ParameterError as error:
                 await (await _refuse(datasette, scope, str(error), extension)).asgi_send(send)
                 return

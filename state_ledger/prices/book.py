@@ -27,6 +27,10 @@ class PriceBook:
         # For each book its own, so that it ends with the book.
         self.spans = lru_cache(maxsize=4096)(self._spans)
 
+    def load(self) -> None:
+        """Imports the package now, a third of a second once in a process, and not within somebody's time limit."""
+        _ = self.package.providers
+
     def price(self, model: str, provider: str = "", base_url: str = "", *, on: date) -> Price | None:
         """The price on a day, UTC; None where none is known."""
         return next(span.price for span in self.spans(model, provider, base_url) if span.holds(on))

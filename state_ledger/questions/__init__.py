@@ -105,6 +105,11 @@ class Question:
         """
         return _compiled(self, settings.zone_name, settings.day_rule, settings.max_limit + spare_rows)
 
+    @property
+    def reads_prices(self) -> bool:
+        """Whether its answer needs list prices, which are loaded when they are first asked for."""
+        return "ledger_prices" in self.sql or "list_price(" in self.sql
+
     def check(self, values: Mapping[str, str], settings: ParameterSettings) -> dict[str, str]:
         """The values of all parameters, defaults filled in. Raises ParameterError for a bad one."""
         checked = {}
