@@ -48,7 +48,8 @@ def _make(path: Path, text: str) -> Path:
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("stores")
-    return [_make(folder / "open.db-of" / "open.db", f"key {SECRET}"), _make(folder / "closed.db-of" / "closed.db", "x")]
+    texts = {"open": f"key {SECRET}", "closed": "x"}
+    return [_make(folder / f"{name}.db-of" / f"{name}.db", text) for name, text in texts.items()]
 
 
 @pytest.fixture(scope="module")

@@ -79,12 +79,12 @@ def _question(name: str) -> Question:
 
 
 def _say(answer: Result, form: str) -> None:
-    from state_ledger.portability.formats import csv_rows
-
     if form == "json":
         head = answer.question.head(answer.parameters, answer.columns)
         output.echo_json({**head, "rows": answer.records(), "truncated": answer.truncated})
     elif form == "csv":
+        from state_ledger.portability.formats import csv_rows
+
         click.echo((csv_rows.head(answer.columns).decode() + csv_rows.lines(answer.rows)).rstrip("\r\n"))
     else:
         click.echo(output.table(answer.columns, answer.rows))
