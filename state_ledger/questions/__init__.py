@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -155,10 +155,9 @@ def ask(
     Raises UnknownQuestion, ParameterError for a value that cannot be meant, and
     sqlite3.OperationalError when the connection interrupts the query.
     """
-    questions = load()
-    if name not in questions:
-        raise UnknownQuestion(f"There is no question named {name!r}; known are {', '.join(sorted(questions))}.")
-    question = questions[name]
+    question = named(name)
+    if question is None:
+        raise UnknownQuestion(f"There is no question named {name!r}; known are {', '.join(sorted(load()))}.")
     settings = Settings() if settings is None else settings
     checked = question.check(parameters or {}, settings)
     # Relative defaults are resolved by the SQL itself; to SQLite they are a value left out.
@@ -249,11 +248,29 @@ def load() -> dict[str, Question]:
     """All canned queries by name, read once per process. Raises MalformedQuestion."""
     found: dict[str, Question] = {}
     for path in sorted(assets.folder("canned_queries").glob("*/*.sql")):
-        question = read(path)
+        question = _kept(path)
         if question.name in found:
             raise MalformedQuestion(f"{path.name}: two canned queries are named {question.name}.")
         found[question.name] = question
     return found
+
+
+@lru_cache(maxsize=256)
+def named(name: str) -> Question | None:
+    """One canned query, without reading the others; None where there is none of this name.
+
+    Raises MalformedQuestion, also where two have the name.
+    """
+    paths = [path for path in assets.folder("canned_queries").glob("*/*.sql") if path.stem == name]
+    if len(paths) > 1:
+        raise MalformedQuestion(f"{paths[0].name}: two canned queries are named {name}.")
+    return _kept(paths[0]) if paths else None
+
+
+@cache
+def _kept(path: Path) -> Question:
+    """A shipped canned query, one object however it is asked for: its SQL is compiled once for each."""
+    return read(path)
 
 
 def read(path: Path) -> Question:

@@ -70,12 +70,12 @@ def _ask(name: str, path: Path, parameters: dict[str, str]) -> Result:
 def _question(name: str) -> Question:
     from state_ledger import questions
 
-    known = questions.load()
-    if name not in known:
+    found = questions.named(name)
+    if found is None:
         raise questions.UnknownQuestion(
             f"There is no canned query named {name}; `state-ledger query --list` lists them."
         )
-    return known[name]
+    return found
 
 
 def _say(answer: Result, form: str) -> None:
