@@ -95,7 +95,7 @@ def _measured(home: Path, programs: Mapping[str, Path | NotThere], ours: Path, r
     indexed = [str(ours / "state-ledger"), "index", str(path)]
     subprocess.run(indexed, env=peer_tools.environment(home), capture_output=True, check=True)
     found["indexed"] = _ask_ours("state-ledger query, with a companion", command, home, runs)
-    found["warm"] = _warm(path)
+    found["warm"] = _warm(path, home)
     return found
 
 
@@ -153,10 +153,10 @@ def _run_once(command: Sequence[str], home: Path) -> tuple[str, str, float, floa
         return out.read(), err.read(), usage.ru_utime + usage.ru_stime, wall
 
 
-def _warm(path: Path) -> Asked:
-    """The same total from a server that runs, by request."""
-    asked = Asked("state-ledger, a page that is served")
-    with running([str(path)]) as server:
+def _warm(path: Path, home: Path) -> Asked:
+    """The same total from a server that runs and has the companion, by request."""
+    asked = Asked("state-ledger, an answer that is served")
+    with running([str(path)], home=home) as server:
         server.wait_for("/")
         database = json.loads(server.get("/-/databases.json")[1])
         names = [each["name"] for each in (database if isinstance(database, list) else database["databases"])]
