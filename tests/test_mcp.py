@@ -60,16 +60,20 @@ def plain(stores: list[Path]) -> Iterator[str]:
     servers.end()
 
 
+def _configured(paths: list[Path], folder: Path, text: str) -> Iterator[str]:
+    from state_ledger.plugins import compat
+
+    config = folder / "metadata.yaml"
+    config.write_text(text, encoding="utf-8")
+    servers = Servers()
+    yield servers(paths, "--config" if compat.IS_1 else "--metadata", str(config))
+    servers.end()
+
+
 @pytest.fixture(scope="module")
 def careful(stores: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A server of both stores that redacts, and lets nobody see the second."""
-    config = tmp_path_factory.mktemp("config") / "metadata.yaml"
-    config.write_text(CONFIG, encoding="utf-8")
-    servers = Servers()
-    from state_ledger.plugins import compat
-
-    yield servers(stores, "--config" if compat.IS_1 else "--metadata", str(config))
-    servers.end()
+    yield from _configured(stores, tmp_path_factory.mktemp("config"), CONFIG)
 
 
 def ask(address: str, conversation: Callable[[Any], Awaitable[Any]]) -> Any:
@@ -187,6 +191,15 @@ def test_a_store_that_one_may_not_see_is_in_no_list_and_answers_as_if_it_were_no
     }
     assert len(sentences) == 1
     assert refusal(careful, "get_database_schema", database="closed")
+
+
+def test_who_may_see_nothing_of_an_instance_is_shown_nothing_by_any_tool(stores: list[Path], tmp_path: Path) -> None:
+    for address in _configured(stores, tmp_path, "allow:\n  id: nobody-has-this\n"):
+        assert call(address, "list_questions")["stores"] == []
+        assert call(address, "list_databases")["databases"] == []
+        assert refusal(address, "ask_question", store="open", question="cost_per_model")
+        assert refusal(address, "get_database_schema", database="open")
+        assert refusal(address, "execute_sql", database="open", sql="SELECT 1")
 
 
 def test_secrets_are_replaced_in_answers_and_own_sql_is_refused(careful: str, plain: str) -> None:
