@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from datasette import hookimpl
 from datasette.utils.asgi import Response
@@ -12,7 +12,7 @@ from markupsafe import Markup
 from state_ledger.errors import ParameterError
 from state_ledger.ledger.days import today
 from state_ledger.pages import charts, controls, figures, provenance, tables
-from state_ledger.pages.asking import OutOfTime, Unanswered
+from state_ledger.pages.asking import Ask, OutOfTime, Unanswered
 from state_ledger.pages.charts import Bar, Segment
 from state_ledger.pages.cost import FILTERS, GROUPS, Cost, Group, check, read_cost
 from state_ledger.pages.cost_rows import row_cells, row_columns, row_label, row_link, total_cells
@@ -24,6 +24,8 @@ from state_ledger.plugins.stores import registry
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
+
+    from state_ledger.settings import Settings
 
 ACTUAL, ESTIMATED = 1, 0
 """Colours of the two bases: the usual one has the colour of the house."""
@@ -39,37 +41,68 @@ def register_routes() -> list[tuple[str, Any]]:
 
 async def cost_page(request: Any, datasette: Datasette) -> Response:
     name = await page.open_store(datasette, request)
-    settings = registry(datasette).settings
+    live = page.live(datasette, [name], page.links(datasette, name))
+    shown = await answered(
+        request, registry(datasette).settings, page.links(datasette, name),
+        lambda reader: page.read(datasette, name, reader),
+    )  # fmt: skip
+    return await page.respond(
+        datasette, request, "ledger_cost.html", shown.context, title="Cost", store=name, section="cost",
+        status=shown.status, permalink=shown.permalink, live=live,
+    )  # fmt: skip
+
+
+class Shown(NamedTuple):
+    """What a cost page shows."""
+
+    context: dict[str, Any]
+    status: int
+    permalink: str
+
+
+async def answered(
+    request: Any,
+    settings: Settings,
+    at: Links,
+    read: Callable[[Callable[[Ask], Cost]], Awaitable[Cost]],
+    groups: Mapping[str, Group] = GROUPS,
+) -> Shown:
+    """The cost that a request asks for, of one store or of several as one.
+
+    read: runs a reader where the questions are answered.
+    """
     values = {key: (request.args.get(key) or "").strip() for key in (*FILTERS, "since", "until", "limit")}
     values |= {key: (request.args.get(key) or "").strip() for key in ("group", "period")}
-    wrong = check(values, settings)
+    wrong = check(values, settings, groups)
     bad = {error.name for error in wrong}
     zone = settings.zone_name if "tz" in bad else values["tz"] or settings.zone_name
     now = today(zone)
     period = chosen({key: value for key, value in values.items() if key not in bad}, now)
-    group = GROUPS.get(values["group"] or "model", GROUPS["model"])
-    at = page.links(datasette, name)
-    context = _controls(values, bad, group, period, presets(now), at)
+    usual = "store" if "store" in groups else "model"
+    group = groups.get(values["group"] or usual, groups[usual])
+    context = _controls(values, bad, group, period, presets(now), at, groups)
     status = 400 if wrong else 200
     problems = [str(error) for error in wrong]
     if not wrong:
         try:
             filters = {key: values[key] for key in (*FILTERS, "limit")}
-            cost = await page.read(datasette, name, lambda ask: read_cost(ask, group, period, filters))
-            context |= _answer(cost, at)
+            context |= _answer(await read(lambda ask: read_cost(ask, group, period, filters)), at)
         except (OutOfTime, Unanswered) as error:
             status, problems = 503, [str(error)]
         except ParameterError as error:
             status, problems = 400, [str(error)]
     context |= {"problems": problems, "dates": f"{page.dates(period)}, days in {zone}"}
-    return await page.respond(
-        datasette, request, "ledger_cost.html", context,
-        title="Cost", store=name, section="cost", status=status, permalink=context.pop("permalink", ""),
-    )  # fmt: skip
+    return Shown(context, status, context.pop("permalink", ""))
 
 
 def _controls(
-    values: Mapping[str, str], bad: set[str], group: Group, period: Period, known: list[Period], at: Links
+    values: Mapping[str, str],
+    bad: set[str],
+    group: Group,
+    period: Period,
+    known: list[Period],
+    at: Links,
+    groups: Mapping[str, Group],
 ) -> dict[str, Any]:
     """Links for period and group, and the form; what cannot be used stays in the form to be mended."""
     kept = {key: values[key] for key in (*FILTERS, "limit") if values[key] and key not in bad}
@@ -78,7 +111,7 @@ def _controls(
         page.Link(p.label, at.cost({**kept, "group": group.key, "period": p.key}), p.key == period.key) for p in known
     ]
     by_group = [
-        page.Link(g.label, at.cost({**kept, **now, "group": g.key}), g.key == group.key) for g in GROUPS.values()
+        page.Link(g.label, at.cost({**kept, **now, "group": g.key}), g.key == group.key) for g in groups.values()
     ]
     dates = {"since": values["since"] or period.since, "until": values["until"] or period.until}
     return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from datasette import hookimpl
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 GROUPS = {
     "cost": "Cost", "cache": "Cache", "lineage": "Lineage", "activity": "Activity", "search": "Search",
-    "ops": "Operations",
+    "ops": "Operations", "stores": "Stores",
 }  # fmt: skip
 
 
@@ -42,20 +43,30 @@ def extra_template_vars(datasette: Datasette, template: str, database: str | Non
 async def home_page(request: Any, datasette: Datasette) -> Response:
     name = await page.open_store(datasette, request)
     state = registry(datasette).stores[name]
-    home = await page.read(datasette, name, lambda ask: read_home(ask, state.shape))
     at = page.links(datasette, name)
+    live = page.live(datasette, [name], at)
+    home = await page.read(datasette, name, lambda ask: read_home(ask, state.shape))
     zone = registry(datasette).settings.zone_name
     context = {
         "facts": page.store_facts(state, home.overview.sessions, home.overview.last_active, zone),
+        "plain": at.plain,
+        **shown(home, at, questions.load()),
+    }
+    return await page.respond(
+        datasette, request, "ledger_home.html", context, title=name, store=name, section="home", live=live
+    )
+
+
+def shown(home: Home, at: Links, known: Mapping[str, questions.Question]) -> dict[str, Any]:
+    """What a home shows of one store or of several as one; `known` are the questions that it offers."""
+    return {
         "late": home.late,
         "periods": [_period(home.month, home, at), _period(home.recent, home, at)],
         "daily": _daily(home, at),
         "work": _work(home, at),
         "attention": [page.linked(notice, at) for notice in home.notices],
-        "groups": _groups(at),
-        "plain": at.plain,
+        "groups": _groups(at, known),
     }
-    return await page.respond(datasette, request, "ledger_home.html", context, title=name, store=name, section="home")
 
 
 def _period(part: PeriodFigures, home: Home, at: Links) -> dict[str, Any]:
@@ -137,9 +148,9 @@ def _work_row(row: Record, at: Links) -> list[Cell]:
     ]  # fmt: skip
 
 
-def _groups(at: Links) -> list[dict[str, Any]]:
+def _groups(at: Links, known: Mapping[str, questions.Question]) -> list[dict[str, Any]]:
     by_group: dict[str, list[dict[str, str]]] = {name: [] for name in GROUPS}
-    for question in questions.load().values():
+    for question in known.values():
         by_group.setdefault(question.group, []).append(
             {"href": at.query(question.name), "label": question.title, "title": question.description}
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -12,7 +13,7 @@ import state_ledger
 from state_ledger.pages import figures
 from state_ledger.pages.asking import Ask
 from state_ledger.pages.attention import Notice
-from state_ledger.pages.links import Links
+from state_ledger.pages.links import AllLinks, Links
 from state_ledger.pages.period import Period, spelled
 from state_ledger.pages.sums import Sums
 from state_ledger.plugins import assets, compat, security
@@ -27,6 +28,10 @@ T = TypeVar("T")
 
 FIND = "/-/find"
 """Where a search begins that is not on a page of a store; it leads to the search page of the one chosen."""
+
+
+ALL, ALL_PATH = "All stores", "/-/ledger/all"
+"""What the stores as one are called, and where their pages are."""
 
 
 class Link(NamedTuple):
@@ -57,9 +62,37 @@ async def visible_stores(datasette: Datasette, request: Any) -> list[str]:
     return [name for name in names if await compat.may_view_database(datasette, request.actor, name)]
 
 
+async def left_out(datasette: Datasette, request: Any) -> dict[str, str]:
+    """Stores that could not be opened at start, with the reason; of those that this visitor may see."""
+    known = registry(datasette).left_out
+    return {
+        name: known[name] for name in known if await compat.may_view_database(datasette, request.actor, name)
+    }
+
+
 def links(datasette: Datasette, name: str) -> Links:
     """Addresses of one store, base URL included."""
     return Links(str(datasette.urls.database(name)))
+
+
+def all_links(datasette: Datasette, only: tuple[str, ...] = ()) -> AllLinks:
+    """Addresses of the pages over all stores, base URL included; `only` narrows them."""
+    return AllLinks(str(datasette.urls.path(ALL_PATH)), only)
+
+
+def live(datasette: Datasette, names: list[str], at: Links) -> dict[str, str]:
+    """What a page needs to renew itself: where to ask for changes, and how the stores are now."""
+    return {"href": at.live, "version": versions(datasette, names)}
+
+
+def versions(datasette: Datasette, names: list[str]) -> str:
+    """A text that changes when one of these stores does; costs some microseconds a store."""
+    told = []
+    for name in names:
+        database = datasette.get_database(name)
+        watch = registry(datasette).watches.of(str(database.path), immutable=not database.is_mutable)
+        told.append(f"{name}={watch.version()}")
+    return hashlib.sha256("\n".join(told).encode()).hexdigest()[:20]
 
 
 async def read(datasette: Datasette, name: str, reader: Callable[[Ask], T]) -> T:
@@ -81,14 +114,20 @@ async def respond(
     status: int = 200,
     permalink: str = "",
     finder: dict[str, Any] | None = None,
+    every: AllLinks | None = None,
+    live: dict[str, str] | None = None,
 ) -> Response:
     """Renders one of our templates in the frame, under the strict content policy.
 
     permalink: the address that shows the same again, with every parameter that has a default filled in.
     finder: what the search box of the header holds: `q`, and as `kept` the (name, value) of filters
-    that go with it.
+    that go with it. every: the addresses of a page over several stores. live: as `live` gives it, before
+    anything of the page was read.
     """
-    frame = await _frame(datasette, request, title=title, store=store, section=section)
+    frame = await _frame(datasette, request, title=title, store=store, section=section, every=every)
+    if live is not None:
+        frame["live"] = live
+        frame["scripts"].append(datasette.urls.path(assets.static_path("live.js")))
     frame["permalink"] = permalink
     frame["finder"] |= finder or {}
     body = await datasette.render_template(template, {**context, "page": frame}, request=request)
@@ -151,7 +190,13 @@ def linked(notice: Notice, at: Links) -> dict[str, str]:
     return {"text": notice.text, "detail": notice.detail, "href": href}
 
 
-async def _frame(datasette: Datasette, request: Any, *, title: str, store: str, section: str) -> dict[str, Any]:
+def _switch(datasette: Datasette, names: list[str], current: str) -> list[Link]:
+    return [Link(name, links(datasette, name).home, name == current, name) for name in names]
+
+
+async def _frame(
+    datasette: Datasette, request: Any, *, title: str, store: str, section: str, every: AllLinks | None
+) -> dict[str, Any]:
     urls = datasette.urls
     frame: dict[str, Any] = {
         "title": title,
@@ -165,6 +210,20 @@ async def _frame(datasette: Datasette, request: Any, *, title: str, store: str, 
         "store": store,
         "finder": {"q": "", "kept": [], "stores": [], "action": ""},
     }
+    if every is not None:
+        names = await visible_stores(datasette, request)
+        return frame | {
+            "store": ALL,
+            "stores": [Link(ALL, all_links(datasette).home, True, ALL), *_switch(datasette, names, "")],
+            "sections": [
+                Link("Home", every.home, section == "home"),
+                Link("Cost", every.cost(), section == "cost"),
+                Link("Cache", every.cache, section == "cache"),
+                Link("Search", every.search(), section == "search"),
+                Link("Questions", f"{every.home}#queries"),
+            ],
+            "finder": {**frame["finder"], "action": every.search(), "kept": [("store", name) for name in every.only]},
+        }
     if not store:
         names = await visible_stores(datasette, request)
         frame["finder"] |= {"stores": names, "action": urls.path(FIND)}
@@ -175,7 +234,10 @@ async def _frame(datasette: Datasette, request: Any, *, title: str, store: str, 
     taken = known.stores[store].snapshot_taken_at
     frame |= {
         "plain": at.plain,
-        "stores": [Link(name, links(datasette, name).home, name == store, name) for name in names],
+        "stores": [
+            *([Link(ALL, all_links(datasette).home, False, ALL)] if len(names) > 1 else []),
+            *_switch(datasette, names, store),
+        ],
         "sections": [
             Link("Home", at.home, section == "home"),
             Link("Cost", at.cost(), section == "cost"),

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from datasette import hookimpl
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from state_ledger.search import Hit
 
 SORTS = {"newest": "Newest first", "oldest": "Oldest first", "best": "Best match"}
+FURTHER = {"newest": "Older messages", "oldest": "Newer messages", "best": "Further messages"}
 ROLES = ("user", "assistant", "tool", "system")
 LABELS = {"source": "source", "exclude_source": "not from", "role": "role", "model": "model"}
 EXAMPLES = ('"exact phrase"', "src/main.py", "don't", "prefix*", "harbour OR port", "cache NOT redis", "桂林")
@@ -61,7 +62,7 @@ def extra_template_vars(datasette: Datasette, template: str, database: str | Non
 
 async def search_page(request: Any, datasette: Datasette) -> Response:
     name = await page.open_store(datasette, request)
-    asked, wrong = _asked(datasette, request)
+    asked, wrong = read_address(datasette, request)
     at, shape = page.links(datasette, name), registry(datasette).stores[name].shape
     zone = asked.tz or registry(datasette).settings.zone_name
     found = Found(None)
@@ -72,14 +73,14 @@ async def search_page(request: Any, datasette: Datasette) -> Response:
     context = {
         "asked": asked,
         "problems": problems,
-        "controls": _controls(asked, found, at),
+        "controls": controls(asked, found.answer.hits if found.answer else (), at),
         "zone": zone,
         "examples": [{"label": each, "href": at.search({"q": each})} for each in EXAMPLES],
-        "sessions": [_session(row, at, zone) for row in found.sessions],
+        "sessions": [session_line(row, at, zone) for row in found.sessions],
         "all_sessions": at.query(SESSIONS_QUESTION, {"q": asked.q}) if found.more_sessions else "",
         **(_results(asked, found, at, zone) if found.answer else {}),
     }
-    kept = [(name, value) for name, value in _pairs(asked.but(q="")) if name != "q"]
+    kept = [(name, value) for name, value in pairs(asked.but(q="")) if name != "q"]
     return await page.respond(
         datasette, request, "ledger_search.html", context,
         title=f"Search: {asked.q[:60]}" if asked.q else "Search", store=name, section="search", status=status,
@@ -89,7 +90,7 @@ async def search_page(request: Any, datasette: Datasette) -> Response:
 
 async def search_json(request: Any, datasette: Datasette) -> Response:
     name = await page.open_store(datasette, request)
-    asked, wrong = _asked(datasette, request)
+    asked, wrong = read_address(datasette, request)
     if wrong:
         return json_answer.refuse(" ".join(map(str, wrong)), 400)
     shape = registry(datasette).stores[name].shape
@@ -123,7 +124,7 @@ async def search_json(request: Any, datasette: Datasette) -> Response:
 
 async def count_json(request: Any, datasette: Datasette) -> Response:
     name = await page.open_store(datasette, request)
-    asked, wrong = _asked(datasette, request)
+    asked, wrong = read_address(datasette, request)
     if wrong:
         return json_answer.refuse(" ".join(map(str, wrong)), 400)
     try:
@@ -135,10 +136,15 @@ async def count_json(request: Any, datasette: Datasette) -> Response:
 
 
 async def find_page(request: Any, datasette: Datasette) -> Response:
-    """Leads to the search page of the store that was chosen, else of the first that this visitor may see."""
+    """Leads to the search page of the store that was chosen, else of the first that this visitor may see.
+
+    An empty choice is that of all stores.
+    """
     names = await page.visible_stores(datasette, request)
     wanted = request.args.get("store")
-    if not names or (wanted is not None and wanted not in names):
+    if wanted == "" and len(names) > 1:
+        return Response.redirect(page.all_links(datasette).search({"q": request.args.get("q") or ""}))
+    if not names or (wanted and wanted not in names):
         raise NotFound("There is no such store to search in.")
     at = page.links(datasette, wanted or names[0])
     return Response.redirect(at.search({"q": request.args.get("q") or ""}))
@@ -147,7 +153,7 @@ async def find_page(request: Any, datasette: Datasette) -> Response:
 EMPTY_HINT = "Type a word to look for, or several: all must occur."
 
 
-def _asked(datasette: Datasette, request: Any) -> tuple[Asked, list[ParameterError]]:
+def read_address(datasette: Datasette, request: Any) -> tuple[Asked, list[ParameterError]]:
     values = {name: request.args.getlist(name) for name in request.args}
     return read_asked(values, registry(datasette).settings)
 
@@ -156,13 +162,12 @@ def _results(asked: Asked, found: Found, at: Links, zone: str) -> dict[str, Any]
     answer = found.answer
     assert answer is not None
     further = {**asked.parameters, "before": answer.next_before} if answer.next_before is not None else None
-    words = "newer" if asked.sort == "oldest" else "older" if asked.sort == "newest" else "further"
     return {
         "answered": True,
         "notices": answer.notices,
         "hint": answer.hint,
         "route": ROUTES.get(answer.route, answer.route) if answer.route else "",
-        "groups": [_group(group, asked, at, zone) for group in found.conversations],
+        "groups": [group_lines(group, at, zone) for group in found.conversations],
         "number": len(answer.hits),
         "count": count_text(found.count) if found.count else "",
         "count_later": at.search(asked.but(), form="count") if answer.route and not found.count else "",
@@ -170,7 +175,7 @@ def _results(asked: Asked, found: Found, at: Links, zone: str) -> dict[str, Any]
         "go_on": at.search(further or {**asked.parameters, "longer": "1"}) if not answer.complete else "",
         "go_on_label": "Go on searching" if further else "" if asked.longer else "Look for longer",
         "further": at.search(further) if further and answer.complete else "",
-        "further_label": f"{words.capitalize()} messages",
+        "further_label": FURTHER[asked.sort],
         "first_page": at.search(asked.but()) if asked.before is not None else "",
         "question": at.query(QUESTION, asked.canned),
         "json": at.search(asked.parameters, form="json"),
@@ -178,7 +183,7 @@ def _results(asked: Asked, found: Found, at: Links, zone: str) -> dict[str, Any]
     }
 
 
-def _group(group: Conversation, asked: Asked, at: Links, zone: str) -> dict[str, Any]:
+def group_lines(group: Conversation, at: Links, zone: str) -> dict[str, Any]:
     first = group.first
     return {
         "title": group.title,
@@ -203,7 +208,7 @@ def _hit(shown: Shown, at: Links, zone: str) -> dict[str, Any]:
     }
 
 
-def _session(row: Any, at: Links, zone: str) -> dict[str, str]:
+def session_line(row: Any, at: Links, zone: str) -> dict[str, str]:
     facts = [row["source"], row["model"], figures.moment(row["last_active"], zone)]
     return {
         "href": session_link(at, row["session_id"]),
@@ -213,7 +218,7 @@ def _session(row: Any, at: Links, zone: str) -> dict[str, str]:
     }
 
 
-def _controls(asked: Asked, found: Found, at: Links) -> dict[str, Any]:
+def controls(asked: Asked, hits: Sequence[Hit], at: Links) -> dict[str, Any]:
     """Links that change the search: its order, what is chosen (each can be taken out), what may be added."""
     chosen = [
         {"label": f"{LABELS[name]}: {value}", "href": at.search(asked.without(name, value))}
@@ -231,7 +236,7 @@ def _controls(asked: Asked, found: Found, at: Links) -> dict[str, Any]:
         ],
         "hide_tools": at.search(asked.but(hide_tools=not asked.hide_tools)) if not asked.role else "",
         "chosen": chosen,
-        "offered": _offered(asked, found, at),
+        "offered": _offered(asked, hits, at),
         "without_filters": at.search({"q": asked.q}) if len(chosen) > 1 else "",
         "action": at.search(),
         "fields": [
@@ -247,15 +252,14 @@ def _controls(asked: Asked, found: Found, at: Links) -> dict[str, Any]:
         ],
         "hidden": [
             (name, value)
-            for name, value in _pairs(asked.but())
+            for name, value in pairs(asked.but())
             if name in ("q", "sort", "limit", "tz", "hide_tools")
         ],
     }  # fmt: skip
 
 
-def _offered(asked: Asked, found: Found, at: Links) -> list[dict[str, str]]:
+def _offered(asked: Asked, hits: Sequence[Hit], at: Links) -> list[dict[str, str]]:
     """Filters that would leave something of what is on the page, and take something away."""
-    hits = found.answer.hits if found.answer else []
     offers = []
     for name, values in (
         ("source", _distinct(hit.source for hit in hits)),
@@ -275,7 +279,7 @@ def _distinct(values: Iterable[str | None]) -> list[str]:
     return list(dict.fromkeys(value for value in values if value))
 
 
-def _pairs(parameters: dict[str, Any]) -> list[tuple[str, str]]:
+def pairs(parameters: dict[str, Any]) -> list[tuple[str, str]]:
     """Parameters as a form sends them: a name for each value."""
     return [
         (name, str(value))

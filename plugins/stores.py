@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import click
 from datasette import Response, hookimpl
 from datasette.database import QueryInterrupted
 
@@ -21,6 +22,7 @@ from state_ledger.search import functions
 from state_ledger.shape import Shape
 from state_ledger.sqlite import Connection, read_only_uri, sqlite3
 from state_ledger.stores import Store, name_stores, profile_of
+from state_ledger.watch import Watches
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
@@ -59,7 +61,8 @@ class StoreState:
 class Registry:
     """The stores of one Datasette instance by database name, its settings, and its canned queries once made.
 
-    registering: their registration on Datasette 1.0, once it has begun.
+    registering: their registration on Datasette 1.0, once it has begun. left_out: stores that could not be
+    opened beside others that could, with the reason. watches: what tells that a store has changed.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -67,6 +70,8 @@ class Registry:
         self.stores: dict[str, StoreState] = {}
         self.queries: dict[str, dict[str, Any]] = {}
         self.registering: asyncio.Future[None] | None = None
+        self.left_out: dict[str, str] = {}
+        self.watches = Watches()
 
 
 class _Found(NamedTuple):
@@ -123,17 +128,29 @@ def startup(datasette: Datasette) -> None:
 def take_over_stores(datasette: Datasette) -> None:
     """Puts a StoreDatabase, under the name of its profile, in the place of every store's database.
 
-    Raises StoreRefused for a store that cannot be read without harm.
+    A store that cannot be read without harm is left out, and named on the pages, where others can be.
+    Raises StoreRefused where it is the only one.
     """
     held = registry(datasette)
     wanted = held.settings.snapshot or os.environ.get(SNAPSHOT_VARIABLE) == "1"
-    found = [
-        each
-        for database in list(datasette.databases.values())
-        if not isinstance(database, StoreDatabase)
-        and database.path is not None
-        and (each := _examine(database, wanted)) is not None
-    ]
+    others = [each for each in datasette.databases.values() if each.path is not None]
+    found: list[_Found] = []
+    refused: dict[str, StoreRefused] = {}
+    for database in others:
+        if isinstance(database, StoreDatabase):
+            continue
+        try:
+            each = _examine(database, wanted, alone=len(others) == 1)
+        except StoreRefused as refusal:
+            refused[database.name] = refusal
+            continue
+        if each is not None:
+            found.append(each)
+    if refused and not found and not held.stores:
+        raise next(iter(refused.values()))
+    paths_left_out = {name: Path(str(datasette.databases[name].path)) for name in refused}
+    for name in refused:
+        datasette.remove_database(name)
     order = list(datasette.databases)
     old_names = [each.database.name for each in found]
     stores = name_stores([each.source for each in found], taken=set(order) - set(old_names))
@@ -145,7 +162,12 @@ def take_over_stores(datasette: Datasette) -> None:
         held.stores[store.name] = StoreState(store, each.shape, each.taken_at)
     renamed = dict(zip(old_names, (store.name for store in stores), strict=True))
     databases = datasette.databases
-    datasette.databases = {name: databases[name] for name in (renamed.get(name, name) for name in order)}
+    kept = (renamed.get(name, name) for name in order if name not in refused)
+    datasette.databases = {name: databases[name] for name in kept}
+    for name, path in paths_left_out.items():
+        (store,) = name_stores([path], taken={*datasette.databases, *held.left_out})
+        held.left_out[store.name] = refused[name].message
+        click.echo(f"Left out: {refused[name].message}", err=True)
 
 
 @hookimpl(specname="prepare_connection", tryfirst=True)
@@ -222,16 +244,24 @@ def handle_exception(datasette: Datasette, request: Any, exception: Exception) -
     return page
 
 
-def _examine(database: Database, snapshot_wanted: bool) -> _Found | None:
-    """What there is to know about a database that is a store; None for any other."""
+def _examine(database: Database, snapshot_wanted: bool, *, alone: bool) -> _Found | None:
+    """What there is to know about a database that is a store; None for any other.
+
+    alone: whether it is the only one, which Datasette then opens and says what is wrong with it. Raises
+    StoreRefused.
+    """
     path = Path(os.path.abspath(database.path))  # noqa: PTH100
     refusal = _refusal(path, immutable=not database.is_mutable)
     if refusal is not None and not (snapshot_wanted and refusal.snapshot_possible):
         raise StoreRefused(refusal)
     # A file that nobody has open is whole without its sidecars, and is looked at without making any.
     whole = access.at_rest(path) and not access.Sidecars.of(path).wal_bytes
-    shape = _shape(path, immutable=whole or refusal is not None or not database.is_mutable)
+    immutable = whole or refusal is not None or not database.is_mutable
+    shape = _shape(path, immutable=immutable)
     if shape is None and refusal is None:
+        problem = None if alone or not path.exists() else _unreadable(path, immutable=immutable)
+        if problem is not None:
+            raise StoreRefused(problem)
         return None
     if not snapshot_wanted:
         return _Found(database, path, path, None, shape) if shape else None
@@ -268,6 +298,17 @@ def _is_something_else(path: Path) -> bool:
             return not Shape.read(connection).is_store
     except sqlite3.DatabaseError:
         return False
+
+
+def _unreadable(path: Path, *, immutable: bool) -> StoreAccessError | None:
+    """What SQLite says of a file whose tables it cannot read; beside others it must not end the start."""
+    try:
+        with closing(sqlite3.connect(read_only_uri(path, immutable=immutable), uri=True)) as connection:
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            Shape.read(connection)
+    except sqlite3.DatabaseError as error:
+        return StoreAccessError(path, f"SQLite cannot read {path} ({error}).", "Restore it, or start again later.")
+    return None
 
 
 def _shape(path: Path, *, immutable: bool = False) -> Shape | None:

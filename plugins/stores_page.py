@@ -104,7 +104,10 @@ async def stores_page(request: Any, datasette: Datasette) -> Response:
     if not cards and not others and not await compat.may_view_instance(datasette, request.actor):
         raise Forbidden("view-instance")
     settings = held.settings
+    left_out = await page.left_out(datasette, request)
     context = {
+        "every": page.all_links(datasette) if len(names) > 1 else None,
+        "notices": [f"{name} is left out: {why}" for name, why in left_out.items()],
         "cards": cards,
         "others": others,
         "summary": figures.plural(len(cards), "store"),

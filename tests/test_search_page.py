@@ -284,7 +284,7 @@ async def test_the_box_is_on_every_page_of_a_store_and_leads_to_its_search(
         assert 'action="/books/state/-/search"' in form and 'method="get"' in form
         assert re.search(r'<input[^>]*type="search"[^>]*name="q"', html)
     index = check((await client.get("/")).text)
-    assert [a["action"] for a in index.all("form")] == ["/books/-/find"] and len(index.all("option")) == 2
+    assert [a["action"] for a in index.all("form")] == ["/books/-/find"] and len(index.all("option")) == 3
     answer = await client.get("/-/find?q=old+harbour%26&store=state")
     assert answer.status_code == 302 and answer.headers["location"] == "/books/state/-/search?q=old+harbour%26"
     assert (await client.get("/-/find?q=x")).status_code == 302

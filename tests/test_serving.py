@@ -61,6 +61,10 @@ def addresses(datasette: Any) -> list[str]:
         "/state/-/query?sql=select+*+from+messages", "/state/-/query.json?sql=select+*+from+messages",
         "/state/ledger_messages", "/state/-/schema", "/-/databases.json", "/-/search?q=x",
     ]  # fmt: skip
+    together = ("", "/cost", "/cache", "/live.json", f"/search?q={SECRET_WORD}", f"/search.json?q={SECRET_WORD}",
+                "/session/s1", "/recent_sessions", "/recent_sessions.json", "/recent_sessions.csv")  # fmt: skip
+    found += ["/state/-/live.json", "/state/-/money", "/state/-/reconcile"]
+    found += [f"/-/ledger/all{path}" for path in together]
     for name in questions.load():
         found += [f"/state/{name}{end}" for end in ("", ".json", ".json?_shape=objects", ".csv")]
         found += [f"/state/-/ask/{name}.json", *(f"/state/-/export/question/{name}.{form}" for form in ("csv", "json"))]

@@ -20,6 +20,7 @@ _TEXT: Mapping[str, str] = {
     "session_id": "id of the session",
     "source": "where the session came from, as stored: cli, telegram, cron, subagent, …",
     "profile": "the profile the session belongs to: the row's own name, else the store's",
+    "store": "the store that the row comes from, where several are read as one",
     "model": "model name as stored",
     "canonical_model": "model name without provider prefix, case and date suffix",
     "billing_provider": "provider that billed the calls, as stored",

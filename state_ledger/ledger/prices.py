@@ -25,12 +25,14 @@ def views(shape: Shape) -> list[tuple[str, str]]:
     used = (
         f"SELECT {listed(key)} FROM ledger_usage_rows AS u UNION SELECT {session} FROM main.sessions AS s"
     )
+    return [("ledger_prices", listed_for(used))]
+
+
+def listed_for(used: str) -> str:
+    """The SELECT of the view for the models that `used` gives: rows of the columns of KEY, each once, without NULLs."""
     told = ", ".join(f"CAST(u.{name} AS BLOB)" for name in KEY)
     cells = {name: f"json_extract(p.value, '$.{name}')" for name in PRICED}
-    return [
-        (
-            "ledger_prices",
-            f"WITH priced AS MATERIALIZED (SELECT u.*, canonical_model(CAST(u.model AS BLOB)) AS canonical_model,"
-            f" {listed(cells)} FROM ({used}) AS u CROSS JOIN json_each(price_spans({told})) AS p) SELECT * FROM priced",
-        )
-    ]
+    return (
+        f"WITH priced AS MATERIALIZED (SELECT u.*, canonical_model(CAST(u.model AS BLOB)) AS canonical_model,"
+        f" {listed(cells)} FROM ({used}) AS u CROSS JOIN json_each(price_spans({told})) AS p) SELECT * FROM priced"
+    )

@@ -45,6 +45,10 @@ GROUPS = {
 }
 
 
+OF_STORES = {"store": Group("store", "Store", "cost_per_store", "store", "stores"), **GROUPS}
+"""The groupings of several stores as one."""
+
+
 @dataclass(frozen=True)
 class Cost:
     """What the cost page shows.
@@ -71,7 +75,9 @@ class Cost:
         return not (self.period.since or self.period.until) and self.daily is None
 
 
-def check(values: Mapping[str, str], settings: ParameterSettings) -> list[ParameterError]:
+def check(
+    values: Mapping[str, str], settings: ParameterSettings, groups: Mapping[str, Group] = GROUPS
+) -> list[ParameterError]:
     """Every parameter of the page that cannot be meant, each with its reason."""
     wrong = []
     for name in ("since", "until", *FILTERS, "limit"):
@@ -79,8 +85,8 @@ def check(values: Mapping[str, str], settings: ParameterSettings) -> list[Parame
             validate(with_settings(COMMON[name], settings), values.get(name, ""))
         except ParameterError as error:
             wrong.append(error)
-    if values.get("group", "") not in ("", *GROUPS):
-        wrong.append(ParameterError("group", values["group"], f"choose one of {', '.join(GROUPS)}"))
+    if values.get("group", "") not in ("", *groups):
+        wrong.append(ParameterError("group", values["group"], f"choose one of {', '.join(groups)}"))
     if values.get("period", "") not in ("", *PRESETS):
         wrong.append(ParameterError("period", values["period"], f"choose one of {', '.join(PRESETS)}"))
     since, until = values.get("since", ""), values.get("until", "")

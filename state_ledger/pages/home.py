@@ -66,8 +66,8 @@ def periods(zone: str) -> tuple[Period, Period]:
     return known["this-month"], known["30d"]
 
 
-def read_home(ask: Ask, shape: Shape) -> Home:
-    """Asks everything for the home page on one connection.
+def read_home(ask: Ask, shape: Shape | None) -> Home:
+    """Asks everything for the home page on one connection; `shape` is that of the file, None for several stores.
 
     Both periods are read with one question that spans them. What runs out of time is named in
     `late` and left out; the rest of the page stands.
@@ -100,7 +100,7 @@ def read_home(ask: Ask, shape: Shape) -> Home:
         *attention.of_audit(rows("ledger_problems")),
         *attention.of_lineage(rows("lineage_problems")),
         *attention.of_open_sessions(rows("open_idle_sessions", {"limit": str(open_limit)}), open_limit),
-        *attention.of_shape(shape),
+        *(attention.of_shape(shape) if shape is not None else ()),
     ]
     return Home(
         overview=overview_of(rows("sessions_per_source")),

@@ -31,6 +31,11 @@ class Links:
         """The store's card on the index, with its figures: a piece of a page."""
         return f"{self.database}/-/card"
 
+    @property
+    def live(self) -> str:
+        """What tells whether the store has changed."""
+        return f"{self.database}/-/live.json"
+
     def cost(self, parameters: Mapping[str, str] | None = None) -> str:
         """The cost page."""
         return _with(f"{self.database}/-/cost", parameters)
@@ -100,6 +105,60 @@ class Links:
         shape = {"_shape": "objects"} if form == "json" else {}
         suffix = f".{form}" if form else ""
         return _with(f"{self.database}/{name}{suffix}", {**(parameters or {}), **shape})
+
+
+@dataclass(frozen=True)
+class AllLinks(Links):
+    """Addresses of several stores as one; `database` is where their pages are.
+
+    only: the stores to which every page stays narrowed; () for all.
+    """
+
+    only: tuple[str, ...] = ()
+
+    @property
+    def home(self) -> str:
+        return self._at("")
+
+    def cost(self, parameters: Mapping[str, str] | None = None) -> str:
+        return self._at("/cost", parameters)
+
+    def money(self, parameters: Mapping[str, str] | None = None) -> str:
+        """History at list prices; the other questions of money are on the home."""
+        given = {name: value for name, value in (parameters or {}).items() if name != "period"}
+        return self.query("repriced", given)
+
+    @property
+    def reconcile(self) -> str:
+        return self.query("reconcile")
+
+    @property
+    def cache(self) -> str:
+        """The cache page: per store, model, source and profile."""
+        return self._at("/cache")
+
+    def transcript(self, kind: str, session_id: str, parameters: Mapping[str, str] | None = None) -> str:
+        """Where the transcript is found: leads on to the store that has the session."""
+        return self._at(f"/{kind}/{tilde(session_id)}", parameters)
+
+    def search(self, parameters: Mapping[str, Any] | None = None, *, form: str = "") -> str:
+        return self._at("/search.json" if form else "/search", parameters)
+
+    def table(self, name: str, filters: Mapping[str, str]) -> str:
+        """Stores have no table in common: the sessions whose id or title holds what the filters name."""
+        return self.query("search_sessions", {"q": " ".join(filters.values())})
+
+    def query(self, name: str, parameters: Mapping[str, str] | None = None, *, form: str = "") -> str:
+        return self._at(f"/{name}{f'.{form}' if form else ''}", parameters)
+
+    @property
+    def live(self) -> str:
+        """What tells whether any of the stores has changed."""
+        return self._at("/live.json")
+
+    def _at(self, path: str, parameters: Mapping[str, Any] | None = None) -> str:
+        given = parameters or {}
+        return _with(f"{self.database}{path}", {**given, "store": given.get("store") or self.only})
 
 
 def message_link(links: Links, message_id: int, session_id: str) -> str:

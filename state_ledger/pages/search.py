@@ -107,7 +107,7 @@ def read_search(
     except sqlite3.DatabaseError as error:
         return Found(None, problems=[str(Unanswered(QUESTION, error))])
     problems: list[str] = []
-    sessions, more = _sessions(ask, asked, problems)
+    sessions, more = sessions_by_name(ask, asked, problems)
     count = _quick_count(ask, asked, answer, shape) if counted else None
     return Found(answer, conversations, sessions, more, count, problems)
 
@@ -191,8 +191,8 @@ def _quick_count(
     return None if count.more and count.number < MOST_COUNTED else count
 
 
-def _sessions(ask: Ask, asked: Asked, problems: list[str]) -> tuple[Sequence[Record], bool]:
-    """Sessions by name; on the first page only, and where no filter speaks of messages."""
+def sessions_by_name(ask: Ask, asked: Asked, problems: list[str]) -> tuple[Sequence[Record], bool]:
+    """Sessions by name, and whether there are more; on the first page only, where no filter speaks of messages."""
     if asked.before is not None or (asked.filtered and not _only_one_source(asked)):
         return [], False
     name = asked.q.replace('"', " ").strip()

@@ -77,7 +77,7 @@ def make(
     form: one of FORMS. may_be_empty: whether an answer without rows is a file too, with its columns alone.
     Raises UnknownQuestion, ParameterError, OutOfTime, NothingToExport if it has no row, ParquetMissing.
     """
-    question = questions.load().get(name)
+    question = questions.asked_of(connection).get(name)
     if question is None:
         raise UnknownQuestion(f"There is no question named {name!r}; see the list on the page of the store.")
     redactor = Redactor() if redact else None

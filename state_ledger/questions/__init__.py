@@ -37,6 +37,9 @@ STEPS_BETWEEN_LOOKS = 5000
 
 FENCE = "-- ---"
 
+OF_STORES = "stores"
+"""The group of the questions that are only asked of several stores at once."""
+
 SOURCE = "state-ledger"
 """Under which Datasette 1.0 keeps the canned queries."""
 
@@ -126,7 +129,7 @@ class Result:
     """An answer: column names, rows in order, and the parameters that produced it (defaults filled in).
 
     truncated: whether there are more rows than the parameter `limit` let through. engine: who
-    answered, the `store` or its `companion`.
+    answered, the `store`, its `companion`, or several `stores` as one.
     """
 
     question: Question
@@ -149,15 +152,16 @@ def ask(
     settings: ParameterSettings | None = None,
     watch: Callable[[], int] | None = None,
 ) -> Result:
-    """Answers a question on a connection that has the semantic layer (`ledger.install`).
+    """Answers a question on a connection that has the semantic layer (`ledger.install`), or on `engines.Several`.
 
     watch: called again and again while SQLite works; the question is interrupted when it returns 1.
     Raises UnknownQuestion, ParameterError for a value that cannot be meant, and
     sqlite3.OperationalError when the connection interrupts the query.
     """
-    question = named(name)
+    question = asked_of(connection).get(name) if isinstance(connection, engines.Several) else named(name)
     if question is None:
-        raise UnknownQuestion(f"There is no question named {name!r}; known are {', '.join(sorted(load()))}.")
+        known = ", ".join(sorted(asked_of(connection)))
+        raise UnknownQuestion(f"There is no question named {name!r}; known are {known}.")
     settings = Settings() if settings is None else settings
     checked = question.check(parameters or {}, settings)
     # Relative defaults are resolved by the SQL itself; to SQLite they are a value left out.
@@ -167,6 +171,11 @@ def ask(
         bound["limit"] = str(limit + 1)  # one more tells whether there are more
     columns, rows, engine = _answered(question, settings, connection, bound, watch)
     return Result(question, columns, rows[:limit], checked, limit is not None and len(rows) > limit, engine)
+
+
+def asked_of(connection: Connection) -> Mapping[str, Question]:
+    """The questions that can be asked on a connection, by name."""
+    return connection.questions if isinstance(connection, engines.Several) else load()
 
 
 def _answered(
@@ -182,7 +191,7 @@ def _answered(
         try:
             return (*_run(answering, sql, bound, watch), engine)
         except sqlite3.DatabaseError as error:
-            if engine == "store" or "interrupted" in str(error):
+            if engine != "companion" or "interrupted" in str(error):
                 raise
     return (*_run(store, sql, bound, watch), "store")
 
@@ -216,12 +225,18 @@ def _compiled(question: Question, zone_name: str, day_rule: str, max_limit: int)
 def ask_in_time(
     connection: Connection, name: str, parameters: Mapping[str, str] | None = None, *, settings: Settings
 ) -> Result:
-    """As `ask`, with an end: raises OutOfTime after `settings.query_time_limit_ms`."""
-    deadline = time.perf_counter() + settings.query_time_limit_ms / 1000
+    """As `ask`, with an end: raises OutOfTime `settings.query_time_limit_ms` after SQLite's first step."""
+    deadline: float | None = None
+
+    def late() -> int:
+        nonlocal deadline
+        now = time.perf_counter()
+        # What several stores have to be read for first has its own time.
+        deadline = now + settings.query_time_limit_ms / 1000 if deadline is None else deadline
+        return int(now > deadline)
+
     try:
-        return ask(
-            connection, name, parameters, settings=settings, watch=lambda: int(time.perf_counter() > deadline)
-        )
+        return ask(connection, name, parameters, settings=settings, watch=late)
     except sqlite3.OperationalError as error:
         if "interrupted" in str(error):
             raise OutOfTime(name, settings.query_time_limit_ms) from error
@@ -245,7 +260,18 @@ def in_time(connection: Connection, name: str, limit_ms: int) -> Iterator[None]:
 
 @lru_cache(maxsize=1)
 def load() -> dict[str, Question]:
-    """All canned queries by name, read once per process. Raises MalformedQuestion."""
+    """All canned queries that a store answers, by name, read once per process. Raises MalformedQuestion."""
+    return {name: question for name, question in _all().items() if question.group != OF_STORES}
+
+
+@lru_cache(maxsize=1)
+def of_stores() -> dict[str, Question]:
+    """The canned queries that only several stores at once answer, by name."""
+    return {name: question for name, question in _all().items() if question.group == OF_STORES}
+
+
+@lru_cache(maxsize=1)
+def _all() -> dict[str, Question]:
     found: dict[str, Question] = {}
     for path in sorted(assets.folder("canned_queries").glob("*/*.sql")):
         question = _kept(path)
@@ -257,11 +283,12 @@ def load() -> dict[str, Question]:
 
 @lru_cache(maxsize=256)
 def named(name: str) -> Question | None:
-    """One canned query, without reading the others; None where there is none of this name.
+    """One canned query of a store, without reading the others; None where there is none of this name.
 
     Raises MalformedQuestion, also where two have the name.
     """
-    paths = [path for path in assets.folder("canned_queries").glob("*/*.sql") if path.stem == name]
+    every = assets.folder("canned_queries").glob("*/*.sql")
+    paths = [path for path in every if path.stem == name and path.parent.name != OF_STORES]
     if len(paths) > 1:
         raise MalformedQuestion(f"{paths[0].name}: two canned queries are named {name}.")
     return _kept(paths[0]) if paths else None

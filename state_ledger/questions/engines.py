@@ -1,4 +1,4 @@
-"""Who answers a question: the store itself, or the rollup that its companion keeps.
+"""Who answers a question: the store itself, the rollup that its companion keeps, or several stores as one.
 
 The rollup is asked only where it has all that the question reads and is known to give the same.
 """
@@ -6,15 +6,18 @@ The rollup is asked only where it has all that the question reads and is known t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from state_ledger.companion import open_for_search
 from state_ledger.sqlite import Connection, store_path
 
-Name = Literal["store", "companion"]
+if TYPE_CHECKING:
+    from state_ledger.questions import Question
+
+Name = Literal["store", "companion", "stores"]
 
 ROLLED_UP = frozenset({"ledger_time"})
 """The views whose rows a companion keeps."""
@@ -32,12 +35,27 @@ class Engine(NamedTuple):
     connection: Connection
 
 
+class Several(Connection):
+    """A connection to the books of several stores, kept together (`state_ledger.shelf`).
+
+    questions: what can be asked of it. prepare: called with a question's SQL before it runs, to read of
+    the stores what it needs.
+    """
+
+    questions: Mapping[str, Question]
+    prepare: Callable[[str], None]
+
+
 @contextmanager
 def engine_for(sql: str, store: Connection, zone: str) -> Iterator[Engine]:
     """The engine for a question's SELECT; `store` is the connection it was asked on.
 
     zone: where the SQL names none. Costs a look at the file system where there is no companion.
     """
+    if isinstance(store, Several):
+        store.prepare(sql)
+        yield Engine("stores", store)
+        return
     path = store_path(store) if reads_only_rolled_up(sql) else ""
     companion = open_for_search(path, store) if path else None
     if companion is None:

@@ -39,7 +39,8 @@ MOST_NEW = 2000
 LARGE = 50_000
 """With more messages, a reader who cannot wait goes without it while it is read in the background."""
 
-_FILES_KEPT = 16
+_FACTS_KEPT = 128
+"""Two of each file: a search over fifty stores must not make each of them forget what it knew."""
 
 
 class Fact(Protocol):
@@ -233,7 +234,7 @@ def _remember(
     fact = read(connection, newest)
     with _lock:
         _kept[key] = _Kept(fact, changed, time.monotonic(), time.perf_counter() - started)
-        while len(_kept) > _FILES_KEPT:
+        while len(_kept) > _FACTS_KEPT:
             _kept.popitem(last=False)
     return fact
 
