@@ -214,7 +214,7 @@ def test_a_question_about_cost_imports_nothing_that_serves_writes_or_searches(de
         f"main(['query', 'cost_per_model', {str(demo_store)!r}], standalone_mode=False)\n"
         "heavy = ['datasette', 'sqlite_utils', 'asyncio', 'importlib.metadata', 'genai_prices',\n"
         "         'state_ledger.search.answering', 'state_ledger.portability', 'state_ledger.writing']\n"
-        "sys.exit(', '.join(sorted(set(heavy) & set(sys.modules))))"
+        "sys.exit(', '.join(sorted(set(heavy) & set(sys.modules))) or 0)"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (ended.returncode, ended.stderr) == (0, "")
