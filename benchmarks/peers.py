@@ -72,6 +72,8 @@ def main() -> int:
             programs[tool.name] = peer_tools.install(tool, given.folder)
         except NotThere as reason:
             programs[tool.name] = reason
+    # Anew: what an earlier run installed is of an earlier state of this folder.
+    shutil.rmtree(given.folder / "state-ledger", ignore_errors=True)
     ours = peer_tools.venv(given.folder / "state-ledger", str(Path(__file__).resolve().parents[1]))
     results = {name: _measured(home, programs, ours, given.runs) for name, home in homes.items()}
     text = peer_report.written(results, _made_with(homes["big"]))
