@@ -19,7 +19,7 @@ from state_ledger.pages.cost_rows import row_cells, row_columns, row_label, row_
 from state_ledger.pages.links import Links
 from state_ledger.pages.period import Period, chosen, presets
 from state_ledger.pages.sums import Sums, left_out
-from state_ledger.plugins import page
+from state_ledger.plugins import page, why
 from state_ledger.plugins.stores import registry
 
 if TYPE_CHECKING:
@@ -46,6 +46,8 @@ async def cost_page(request: Any, datasette: Datasette) -> Response:
         request, registry(datasette).settings, page.links(datasette, name),
         lambda reader: page.read(datasette, name, reader),
     )  # fmt: skip
+    if shown.cost is not None:
+        shown.context.update(await _why(datasette, request, name, shown.cost))
     return await page.respond(
         datasette, request, "ledger_cost.html", shown.context, title="Cost", store=name, section="cost",
         status=shown.status, permalink=shown.permalink, live=live,
@@ -53,11 +55,12 @@ async def cost_page(request: Any, datasette: Datasette) -> Response:
 
 
 class Shown(NamedTuple):
-    """What a cost page shows."""
+    """What a cost page shows; `cost` is None where the request could not be answered."""
 
     context: dict[str, Any]
     status: int
     permalink: str
+    cost: Cost | None
 
 
 async def answered(
@@ -83,16 +86,31 @@ async def answered(
     context = _controls(values, bad, group, period, presets(now), at, groups)
     status = 400 if wrong else 200
     problems = [str(error) for error in wrong]
+    cost = None
     if not wrong:
         try:
             filters = {key: values[key] for key in (*FILTERS, "limit")}
-            context |= _answer(await read(lambda ask: read_cost(ask, group, period, filters)), at)
+            cost = await read(lambda ask: read_cost(ask, group, period, filters))
+            context |= _answer(cost, at)
         except (OutOfTime, Unanswered) as error:
             status, problems = 503, [str(error)]
         except ParameterError as error:
             status, problems = 400, [str(error)]
     context |= {"problems": problems, "dates": f"{page.dates(period)}, days in {zone}"}
-    return Shown(context, status, context.pop("permalink", ""))
+    return Shown(context, status, context.pop("permalink", ""), cost)
+
+
+async def _why(datasette: Datasette, request: Any, name: str, cost: Cost) -> dict[str, Any]:
+    """Of a single day without filters: what made it expensive if that is asked for, else where to ask."""
+    day = cost.period.since
+    if not day or day != cost.period.until or any(cost.asked.get(key) for key in ("source", "model", "profile")):
+        return {}
+    at = page.links(datasette, name)
+    known = {key: cost.asked[key] for key in ("tz", "day_rule") if cost.asked.get(key)}
+    if request.args.get("why") != "1":
+        asked = {"since": day, "until": day, "group": cost.group.key, "why": "1", **known}
+        return {"why_link": at.cost(asked) + "#why"}
+    return {"why": await why.explained(datasette, name, "day", day, known)}
 
 
 def _controls(

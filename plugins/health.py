@@ -21,7 +21,6 @@ from datasette.utils.asgi import Forbidden, NotFound, Response
 from state_ledger.errors import StateLedgerError
 from state_ledger.health import checkup, metrics
 from state_ledger.health.finding import SEVERITIES, Finding, worst
-from state_ledger.health.patient import LIVE, SNAPSHOT, Patient
 from state_ledger.plugins import compat, json_answer, page
 from state_ledger.plugins.store_database import StoreRefused
 from state_ledger.plugins.stores import registry
@@ -118,8 +117,7 @@ async def _fresh(datasette: Datasette, name: str, with_figures: bool) -> _Seen:
     samples: list[metrics.Sample] = []
 
     def look(connection: Connection) -> None:
-        how = LIVE if state.snapshot_taken_at is None else SNAPSHOT
-        patient = Patient(state.store.path, connection, state.shape, how, held.settings)
+        patient = state.patient(connection, held.settings)
         with in_time(connection, "health", held.settings.query_time_limit_ms):
             findings.extend(checkup.glance(patient))
             if with_figures:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from datasette import hookimpl
@@ -10,7 +10,11 @@ from datasette.utils.asgi import Response
 from markupsafe import Markup
 
 from state_ledger import questions
-from state_ledger.pages import charts, figures, provenance, tables
+from state_ledger.errors import StateLedgerError
+from state_ledger.health import checkup
+from state_ledger.pages import attention, budget_bars, charts, figures, provenance, tables
+from state_ledger.pages.asking import Ask
+from state_ledger.pages.attention import Notice
 from state_ledger.pages.home import Home, PeriodFigures, read_home
 from state_ledger.pages.links import Links
 from state_ledger.pages.sums import Record, cost_text
@@ -43,28 +47,44 @@ def extra_template_vars(datasette: Datasette, template: str, database: str | Non
 async def home_page(request: Any, datasette: Datasette) -> Response:
     name = await page.open_store(datasette, request)
     state = registry(datasette).stores[name]
+    settings = registry(datasette).settings
+
+    def look(ask: Ask) -> tuple[Home, list[Notice]]:
+        home = read_home(ask, state.shape, state.store.path)
+        try:
+            return home, attention.of_findings(checkup.glance_at_file(state.patient(ask.connection, settings)))
+        except (OSError, StateLedgerError):  # gone from its place; what is open is read all the same
+            return home, []
+
     at = page.links(datasette, name)
     live = page.live(datasette, [name], at)
-    home = await page.read(datasette, name, lambda ask: read_home(ask, state.shape))
-    zone = registry(datasette).settings.zone_name
+    home, of_file = await page.read(datasette, name, look)
+    zone = settings.zone_name
     context = {
         "facts": page.store_facts(state, home.overview.sessions, home.overview.last_active, zone),
         "plain": at.plain,
-        **shown(home, at, questions.load()),
+        **shown(home, at, questions.load(), of_file),
     }
     return await page.respond(
         datasette, request, "ledger_home.html", context, title=name, store=name, section="home", live=live
     )
 
 
-def shown(home: Home, at: Links, known: Mapping[str, questions.Question]) -> dict[str, Any]:
-    """What a home shows of one store or of several as one; `known` are the questions that it offers."""
+def shown(
+    home: Home, at: Links, known: Mapping[str, questions.Question], of_file: Sequence[Notice] = ()
+) -> dict[str, Any]:
+    """What a home shows of one store or of several as one; `known` are the questions that it offers.
+
+    of_file: what is wrong with the file of the one store.
+    """
     return {
         "late": home.late,
         "periods": [_period(home.month, home, at), _period(home.recent, home, at)],
+        "budgets": [{"line": line, "bar": Markup(line.bar)} for line in budget_bars.lines(home.budgets, at)],
+        "zone": home.asked["tz"],
         "daily": _daily(home, at),
         "work": _work(home, at),
-        "attention": [page.linked(notice, at) for notice in home.notices],
+        "attention": [page.linked(notice, at) for notice in (*of_file, *home.notices)],
         "groups": _groups(at, known),
     }
 

@@ -187,6 +187,7 @@ def store_facts(state: StoreState, sessions: int, last_active: float | None, zon
 def linked(notice: Notice, at: Links) -> dict[str, str]:
     """A notice with the address of the rows behind it."""
     href = at.query(notice.question, notice.parameters) if notice.question else ""
+    href = at.ops(part="findings") if notice.of_file else href
     return {"text": notice.text, "detail": notice.detail, "href": href}
 
 
@@ -242,6 +243,7 @@ async def _frame(
             Link("Home", at.home, section == "home"),
             Link("Cost", at.cost(), section == "cost"),
             Link("Search", at.search(), section == "search"),
+            Link("Ops", at.ops(), section == "ops"),
             Link("Questions", f"{at.home}#queries"),
             Link("Export", at.export_page({}), section == "export"),
             Link("Plain data", at.plain),

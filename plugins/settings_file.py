@@ -10,7 +10,7 @@ import click
 
 from state_ledger.errors import SettingsError
 from state_ledger.plugins import compat
-from state_ledger.settings import PLUGIN, Settings, line_of
+from state_ledger.settings import PLUGIN, Settings, line_of, line_of_setting
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
@@ -31,9 +31,9 @@ def load(datasette: Datasette) -> Settings:
     try:
         return Settings.from_mapping(given)
     except SettingsError as error:
-        path = ("plugins", PLUGIN) if error.key == PLUGIN else ("plugins", PLUGIN, error.key)
         for file in _files(datasette):
-            line = line_of(file, path)
+            whole = error.key == PLUGIN
+            line = line_of(file, ("plugins", PLUGIN)) if whole else line_of_setting(file, error.key)
             if line is not None:
                 key, value, allowed = error.key, error.value, error.allowed
                 raise SettingsError(key, value, allowed, file=file, line=line) from None

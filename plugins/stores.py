@@ -14,8 +14,11 @@ from datasette import Response, hookimpl
 from datasette.database import QueryInterrupted
 
 from state_ledger import access, allocator, ledger, redact, snapshot
+from state_ledger.budgets.given import VARIABLE as BUDGETS_VARIABLE
+from state_ledger.budgets.given import with_budgets
 from state_ledger.connection import guard
 from state_ledger.errors import StateLedgerError, StoreAccessError
+from state_ledger.health.patient import LIVE, SNAPSHOT, Patient
 from state_ledger.plugins import compat, settings_file
 from state_ledger.plugins.store_database import StoreConnection, StoreDatabase, StoreIsOnlyRead, StoreRefused
 from state_ledger.search import functions
@@ -57,6 +60,11 @@ class StoreState:
         self.shape = shape
         self.snapshot_taken_at = snapshot_taken_at
 
+    def patient(self, connection: Connection, settings: Settings) -> Patient:
+        """The store under examination, over a connection of this instance."""
+        how = LIVE if self.snapshot_taken_at is None else SNAPSHOT
+        return Patient(self.store.path, connection, self.shape, how, settings)
+
 
 class Registry:
     """The stores of one Datasette instance by database name, its settings, and its canned queries once made.
@@ -92,6 +100,7 @@ def registry(datasette: Datasette) -> Registry:
             settings = settings_file.load(datasette)
             if os.environ.get(REDACT_VARIABLE) == "1":
                 settings = replace(settings, redact=True)
+            settings = with_budgets(settings, os.environ.get(BUDGETS_VARIABLE, "").splitlines())
             if os.environ.get(PRICES_VARIABLE):
                 settings = replace(settings, prices=os.environ[PRICES_VARIABLE])
             settings.price_book  # noqa: B018 - a table that cannot be used stops the start

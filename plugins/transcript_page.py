@@ -18,7 +18,7 @@ from state_ledger.pages.asking import OutOfTime, Unanswered
 from state_ledger.pages.links import Links
 from state_ledger.pages.transcript import MOST, SIZE, Transcript, Wanted, read_transcript
 from state_ledger.pages.transcript_messages import MessagesHtml
-from state_ledger.plugins import assets, page
+from state_ledger.plugins import assets, page, why
 from state_ledger.plugins.stores import registry
 from state_ledger.questions.parameters import COMMON, validate, with_settings
 from state_ledger.transcript import KINDS, UnknownSession
@@ -57,6 +57,9 @@ async def transcript_page(request: Any, datasette: Datasette) -> Response:
     except (OutOfTime, Unanswered) as error:
         return await _notice(datasette, request, name, str(error), 503)
     context = await asyncio.to_thread(_context, transcript, at, settings)
+    context["why"] = None
+    if request.args.get("why") == "1":
+        context["why"] = await why.explained(datasette, name, transcript.scope.kind, transcript.scope.id)
     context |= {"problems": [str(problem) for problem in problems],
                 "stylesheet": datasette.urls.path(assets.static_path("transcript.css"))}  # fmt: skip
     return await page.respond(
@@ -119,6 +122,7 @@ def _context(transcript: Transcript, at: Links, settings: Settings) -> dict[str,
             ("Processed tokens", figures.short(sums.processed_tokens), sums.processed_tokens is None),
         ],
         "usage": Markup(usage),
+        "why_link": transcript_head.why_link(transcript, at),
         "provenance": Markup(provenance.line(BASIS, at, "lineage_work", asked)),
         "sent": transcript_head.sent_line(transcript, at),
         "messages": Markup(messages),

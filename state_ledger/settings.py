@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
 
-from state_ledger.errors import SettingsError
+from state_ledger.budgets.budget import Budget, WrongBudget, as_budgets
+from state_ledger.errors import SettingsError, StateLedgerError
 from state_ledger.ledger import days
 from state_ledger.ledger.apportion import DAY_RULES
 
@@ -65,6 +66,7 @@ class Settings:
     cors: whether CORS headers that Datasette sends are let through.
     snapshot: whether every store is read from a private snapshot taken at start.
     redact: whether secrets in texts are replaced wherever the instance shows them.
+    budgets: what a store may use in a day, a week or a month.
     prices: the user's own price table, a YAML file; '' for none.
     companion: whether the app makes and refreshes the companion of every store it shows.
     metrics: whether the figures of the stores are given to Prometheus.
@@ -85,6 +87,7 @@ class Settings:
     prices: str = ""
     companion: bool = False
     metrics: bool = False
+    budgets: tuple[Budget, ...] = ()
     query_time_limit_ms: int = 5000
     max_limit: int = 10000
     markdown_columns: Mapping[str, tuple[str, ...]] = field(
@@ -122,8 +125,12 @@ class Settings:
                     raise _Wrong(_nearest(str(key), known))
                 if value is not None:
                     values[key] = _READERS[key](value)
+            except WrongBudget as wrong:
+                inner = ".".join(str(part) for part in (key, wrong.at, wrong.key) if part)
+                line = line_of_setting(source, inner) if source else None
+                raise SettingsError(inner, wrong.value, wrong.allowed, file=source, line=line) from None
             except _Wrong as wrong:
-                line = line_of(source, ("plugins", PLUGIN, str(key))) if source else None
+                line = line_of_setting(source, str(key)) if source else None
                 raise SettingsError(str(key), value, str(wrong), file=source, line=line) from None
         return cls(**values)
 
@@ -216,6 +223,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "redact": _flag,
     "prices": _text,
     "companion": _flag,
+    "budgets": as_budgets,
     "metrics": _flag,
     "query_time_limit_ms": _whole(50, 600_000),
     "max_limit": _whole(1, 1_000_000),
@@ -225,14 +233,44 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
+def read_file(path: str | Path) -> Settings:
+    """The settings in a metadata or configuration file, YAML or JSON; defaults where it has none.
+
+    Raises SettingsError for one that cannot be meant, StateLedgerError for a file that cannot be read.
+    """
+    try:
+        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        plugins = content.get("plugins") if isinstance(content, Mapping) else None
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise StateLedgerError(f"{path} cannot be read as YAML or JSON: {' '.join(str(error).split())}.") from error
+    given = plugins.get(PLUGIN) if isinstance(plugins, Mapping) else None
+    return Settings.from_mapping({} if given is None else given, source=path)
+
+
+def line_of_setting(source: str | Path, key: str) -> int | None:
+    """The line of one of our settings; of a dotted key (`budgets.2.per`) that of the nearest part that is there."""
+    parts = key.split(".")
+    paths = [(key,), *(parts[:size] for size in range(len(parts), 0, -1))]
+    return next((line for path in paths if (line := line_of(source, ("plugins", PLUGIN, *path))) is not None), None)
+
+
 def line_of(source: str | Path, path: Sequence[str]) -> int | None:
-    """The line, from 1, on which a nested key stands in a YAML or JSON file; None if it is not found."""
+    """The line, from 1, on which a nested key stands in a YAML or JSON file; None if it is not found.
+
+    In a list the key is the number of the entry, from 1.
+    """
     try:
         node = yaml.compose(Path(source).read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
     except (OSError, UnicodeDecodeError, yaml.YAMLError):
         return None
     line = None
     for key in path:
+        if isinstance(node, yaml.SequenceNode):
+            if not key.isdigit() or not 0 < int(key) <= len(node.value):
+                return None
+            node = node.value[int(key) - 1]
+            line = int(node.start_mark.line) + 1
+            continue
         pairs = node.value if isinstance(node, yaml.MappingNode) else []
         found = [(name, value) for name, value in pairs if getattr(name, "value", None) == key]
         if not found:

@@ -63,6 +63,12 @@ def name_stores(paths: Iterable[str | Path], *, taken: Collection[str] = ()) -> 
             depth[file] += 1
 
 
+def answers_to(path: str | Path, name: str) -> bool:
+    """Whether a store is meant by a name that its URLs could begin with, in any case, or by its path."""
+    file = _absolute(path)
+    return name.lower() in {each.lower() for each in _candidates(file)} or _absolute(name) == file
+
+
 def find_stores(environ: Mapping[str, str] | None = None) -> list[Path]:
     """The stores of this user: the default one first, then those of profiles by name.
 

@@ -34,6 +34,11 @@ EXAMPLES_VARIABLE = "STATE_LEDGER_EXAMPLES_DIVISOR"
 EXAMPLES_DIVISOR = int(os.environ.get(EXAMPLES_VARIABLE, "1"))
 
 
+def fewer(number: int, least: int = 1) -> int:
+    """A number of repetitions or rows that proves something of ours: divided as the examples of laws are."""
+    return max(least, number // EXAMPLES_DIVISOR)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     divisor = EXAMPLES_DIVISOR
     for item in items if divisor > 1 else ():

@@ -29,6 +29,8 @@ pytestmark = pytest.mark.browser
 
 START = 1_790_000_000.0
 PER_FAMILY = 9
+STEP = min(EXAMPLES_DIVISOR, 4)
+"""Pages that show one attack are visited for each, or each fourth where examples are fewer."""
 AT = Links("/attacked")
 NAMES = list(ATTACKS)
 
@@ -198,7 +200,7 @@ def test_no_attack_runs_on_the_page_of_its_session(
     here = watch(serving([attacked]))
     with closing(sqlite3.connect(attacked)) as connection:
         first = dict(connection.execute("SELECT session_id, min(id) FROM messages GROUP BY session_id"))
-    for number in range(0, len(ATTACKS), min(EXAMPLES_DIVISOR, 4)):
+    for number in range(0, len(ATTACKS), STEP):
         own = session_id(number)
         asked = {"message": str(first[own]), "sent": str(first[own]), "inactive": "1", "tz": "Asia/Tokyo"}
         text = here.visit(AT.session(own, asked))
@@ -209,7 +211,7 @@ def test_no_attack_runs_in_a_conversation_or_folded_into_the_work_that_called_it
     attacked: Path, serving: Callable[..., str], watch: Callable[[str], Watch]
 ) -> None:
     here = watch(serving([attacked]))
-    for number in range(0, len(ATTACKS), PER_FAMILY):
+    for number in range(0, len(ATTACKS), PER_FAMILY * min(STEP, 2)):
         here.visit(AT.conversation(root_id(number)))
         text = here.visit(AT.work(root_id(number)))
         for each in range(number, min(number + PER_FAMILY, len(ATTACKS))):
@@ -223,6 +225,7 @@ def test_no_attack_runs_on_home_cost_or_question_pages(
     here = watch(serving([attacked], "--setting", "max_returned_rows", "500"))
     here.visit("/")
     here.visit("/attacked")
+    here.visit(AT.ops({"plan": "1", "older_than": "0", "idle_days": "0", "check": "full"}))
     for group in GROUPS:
         here.visit(AT.cost({"period": "all", "group": group, "limit": "500"}))
     for name, question in questions.load().items():
@@ -241,7 +244,7 @@ def test_no_attack_in_an_address_runs(
         "model": lambda text: AT.cost({"period": "all", "model": text}),
         "source": lambda text: AT.query("recent_sessions", {"source": text}),
     }
-    for text in list(ATTACKS.values())[::6]:
+    for text in list(ATTACKS.values())[:: 8 * STEP]:
         here.visit(pages[parameter](text[:300].replace("\x00", "")))
 
 
@@ -255,7 +258,7 @@ def test_no_attack_runs_on_stock_pages_of_tables_views_and_rows(
         here.visit(f"/attacked?sql=select+*+from+{view}+limit+60")
     for last in range(0, len(ATTACKS) * 9, 100):
         here.visit(f"/attacked/messages?_size=100&id__gt={last}")
-    for number in range(0, len(ATTACKS), 4):
+    for number in range(0, len(ATTACKS), 8 * STEP):
         here.visit(f"/attacked/sessions/{AT.row('', session_id(number)).rpartition('/')[2]}")
-    for message in range(2, len(ATTACKS) * 8, 37):
+    for message in range(2, len(ATTACKS) * 8, 61 * STEP):
         here.visit(f"/attacked/messages/{message}")

@@ -252,6 +252,7 @@ def test_pages_fit_every_screen(
         "cost": f"/{name}/-/cost?period=all",
         "cost-days": f"/{name}/-/cost?period=all&group=day",
         "cost-work": f"/{name}/-/cost?period=all&group=work&limit=20",
+        "ops": f"/{name}/-/ops?plan=1&idle_days=1",
         "money": f"/{name}/-/money?period=all",
     }
     for title, path in pages.items():

@@ -16,7 +16,7 @@ import pytest
 from state_ledger import SessionDB, questions
 from state_ledger.portability import question_file
 from state_ledger.sqlite import sqlite3
-from tests.conftest import free_port, wait_for
+from tests.conftest import fewer, free_port, wait_for
 from tests.exported import CASE_20, cells, lines, write
 from tests.page_checks import check
 
@@ -274,7 +274,7 @@ print([line.split()[1] for line in open(f"/proc/{sys.argv[1]}/status") if line.s
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system does not tell how much memory was used")
-def test_the_server_stays_small_over_300000_messages(tmp_path: Path) -> None:
+def test_the_server_stays_small_however_many_messages(tmp_path: Path) -> None:
     """Bug log 108."""
     path = tmp_path / "state.db"
     SessionDB(path).close()
@@ -283,9 +283,10 @@ def test_the_server_stays_small_over_300000_messages(tmp_path: Path) -> None:
         connection.execute(f'DROP TRIGGER "{trigger}"')
     connection.execute("INSERT INTO sessions(id,source,started_at) VALUES('s1','cli',1),('s2','cli',1)")
     connection.execute(
-        "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM n WHERE n < 300000)"
+        "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM n WHERE n < ?)"
         " INSERT INTO messages(session_id,role,content,timestamp)"
-        " SELECT CASE WHEN n < 1000 THEN 's2' ELSE 's1' END,'user',substr(hex(randomblob(50)),1,90)||n,n/3 FROM n"
+        " SELECT CASE WHEN n < 1000 THEN 's2' ELSE 's1' END,'user',substr(hex(randomblob(50)),1,90)||n,n/3 FROM n",
+        (fewer(300_000),),
     )
     connection.commit()
     connection.close()

@@ -54,3 +54,9 @@ def test_a_ratio_without_data_is_not_zero_percent() -> None:
 def test_a_moment_that_can_only_be_milliseconds_is_no_data() -> None:
     assert figures.moment(1767225600, "Asia/Seoul") == "2026-01-01 09:00"
     assert figures.moment(1767225600000, "UTC") == "no data"
+
+
+def test_sizes_have_three_digits_and_never_an_exponent() -> None:
+    assert [figures.size(number) for number in (0, 999, 1 << 10, 1023 << 10, 1536 << 20, 1 << 40)] == [
+        "0 bytes", "999 bytes", "1 kB", "1023 kB", "1.5 GB", "1 TB",
+    ]  # fmt: skip

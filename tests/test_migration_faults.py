@@ -16,6 +16,7 @@ from state_ledger import migrate
 from state_ledger.full_text import rewrite as index_rewrite
 from state_ledger.sqlite import sqlite3
 from state_ledger.writing.writer import Writer
+from tests.conftest import fewer
 from tests.migrated import MESSAGE_COLUMNS, assert_sound, live_columns, rows, totals
 
 OPEN = """
@@ -97,7 +98,7 @@ def test_killed_at_any_instant_it_is_as_before_or_as_after(shared_store, tmp_pat
     takes = time.monotonic() - began
     chance = random.Random(f"{name} {in_steps}")
     cut_short = 0
-    for attempt in range(8):
+    for attempt in range(fewer(8, 4)):
         path = tmp_path / f"killed-{attempt}.db"
         shutil.copyfile(origin, path)
         process = _start(path, *arguments)

@@ -261,8 +261,9 @@ def test_the_command_that_is_said_means_the_same_filters(household: Writer) -> N
 @pytest.mark.parametrize(
     "options",
     [["--min-size", "lots"], ["--started-before", "yesterday"], ["--older-than", "-1"], ["--kind", "uncle"],
-     ["--older-than", "9", "--active-before", "2026-01-01"]],
-    ids=["size", "day", "age", "kind", "two ages"],
+     ["--older-than", "9", "--active-before", "2026-01-01"], ["--older-than", "nan"], ["--older-than", "inf"],
+     ["--max-cost", "nan"], ["--min-messages", "9" * 30]],
+    ids=["size", "day", "age", "kind", "two ages", "no age", "endless age", "no amount", "huge number"],
 )  # fmt: skip
 def test_an_option_that_cannot_be_meant_is_an_error(writer: Writer, options: list[str]) -> None:
     assert run("plan", writer.path, *options).exit_code == 2

@@ -222,3 +222,14 @@ def test_where_secrets_are_replaced_no_snippet_holds_half_of_one(writer: Writer)
 def test_only_tool_calls_are_read_as_json_with_escapes() -> None:
     assert match.Fields(None, "caf\\u00e9", None).unescaped is None
     assert match.Fields(None, "name", '["CAF\\u00e9"]').unescaped == '["café"]'
+
+
+@pytest.mark.parametrize("indexed", [True, False], ids=["index", "scan"])
+def test_an_accent_of_its_own_belongs_to_the_word_before_it(writer: Writer, indexed: bool) -> None:
+    around = [(before, after) for before in ("", "x ", "-", "\u4e00") for after in ("", " x", "!", "\u4e00")]
+    fill(writer, [before + word + after for before, after in around for word in ("e\u0301b", "be\u0301")])
+    if not indexed:
+        without_index(writer)
+    assert ids(find(writer, "e")) == ids(find(writer, "b")) == []
+    assert sorted(ids(find(writer, "eb"))) == list(range(1, 2 * len(around), 2))
+    assert sorted(ids(find(writer, "be"))) == list(range(2, 2 * len(around) + 1, 2))

@@ -23,6 +23,7 @@ VERBS = {
     "migrate": "state_ledger.migrate.command",
     "backup": "state_ledger.backup.backup_command",
     "restore": "state_ledger.backup.restore_command",
+    "budget": "state_ledger.budgets.command",
     "check": "state_ledger.health.check_command",
     "optimize": "state_ledger.health.optimize_command",
     "repair": "state_ledger.health.repair_command",

@@ -17,6 +17,7 @@ from pathlib import Path
 import click
 
 from state_ledger import access
+from state_ledger.budgets import given as budget_options
 from state_ledger.errors import StoreAccessError
 from state_ledger.stores import cache_folder, find_stores
 
@@ -59,6 +60,7 @@ class Arguments:
 @click.option("--no-browser", is_flag=True, help="Do not open a browser.")
 @click.option("--snapshot", "snapshots", is_flag=True, help="Show private copies, taken now.")
 @click.option("--companion", is_flag=True, help="Keep a search index of each store in your cache folder.")
+@budget_options.budget_option
 @click.option("--redact", is_flag=True, help="Replace keys, tokens and passwords wherever text is shown.")
 @click.option("--prices", metavar="FILE", help="Your own price table (YAML), over those of genai-prices.")
 def serve(
@@ -69,6 +71,7 @@ def serve(
     snapshots: bool,
     companion: bool,
     redact: bool,
+    budgets: tuple[str, ...],
     prices: str | None,
 ) -> None:
     """Shows stores in the browser, without changing a byte of them.
@@ -80,6 +83,7 @@ def serve(
     Examples:
       state-ledger serve
       state-ledger serve state.db --port 9000 --no-browser
+      state-ledger serve --budget 50/month --budget 5/day,source=cron
       state-ledger serve a.db b.db --setting sql_time_limit_ms 3000
     """
     given = split_arguments(arguments)
@@ -101,6 +105,8 @@ def serve(
         "STATE_LEDGER_REDACT": redact,
     }
     environment = {**os.environ, **{name: "1" for name, wanted in chosen.items() if wanted}}
+    if budgets:
+        environment[budget_options.VARIABLE] = "\n".join(budgets)
     if prices is not None:
         environment["STATE_LEDGER_PRICES"] = str(Path(prices).expanduser().absolute())
     _become(command, environment)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from state_ledger import access, storage
 from state_ledger.errors import StoreAccessError
-from state_ledger.health import file_system, growth, integrity, log, rows, texts
+from state_ledger.health import budgets, file_system, growth, integrity, log, rows, texts
 from state_ledger.health.finding import Finding, Report, sorted_by_severity
 from state_ledger.health.patient import AT_REST, Patient, admit, command
 from state_ledger.schema import SCHEMA_VERSION
@@ -77,7 +77,16 @@ def _agreeing(found: list[Finding]) -> list[Finding]:
 
 
 def glance(patient: Patient) -> list[Finding]:
-    """What can be told at once, for a page: look-ups by key, a few system calls, no walk over rows."""
+    """What can be told at once, for a page: what `glance_at_file` tells, and what was used of the budgets.
+
+    Where there are budgets, the usage of their periods is added up.
+    """
+    is_store = patient.shape is not None and patient.shape.is_store
+    return [*glance_at_file(patient), *(_gathered("budgets", patient, _budgets) if is_store else ())]
+
+
+def glance_at_file(patient: Patient) -> list[Finding]:
+    """What can be told of the file at once: look-ups by key, a few system calls, no walk over rows."""
     found = [*_gathered("file", patient, _file), *_gathered("schema", patient, _schema)]
     found += _gathered("log", patient, _log)
     if patient.shape is not None and patient.shape.is_store:
@@ -85,11 +94,28 @@ def glance(patient: Patient) -> list[Finding]:
     return [*found, *_gathered("free pages", patient, _free_pages)]
 
 
-def examine(patient: Patient, *, full: bool = False, tell: Tell | None = None) -> list[Finding]:
-    """What takes a walk over rows or pages. full: as in `check`."""
+def examine(
+    patient: Patient, *, full: bool = False, tell: Tell | None = None, budget_s: float | None = None
+) -> list[Finding]:
+    """What takes a walk over rows or pages. full: as in `check`.
+
+    budget_s: after so many seconds all of it ends, pages last; what was not checked is told.
+    """
     tell = tell or (lambda what: None)
-    found = list(_integrity(patient, full, tell))
-    broken = any(finding.kind.startswith("integrity:") and finding.severity == "error" for finding in found)
+    until = None if budget_s is None else time.monotonic() + budget_s
+    found = _examined_rows(patient, tell, until)
+    pages = list(_integrity(patient, full, tell, until))
+    if any(finding.kind.startswith("integrity:") and finding.severity == "error" for finding in pages):
+        # Then it is no news that a check failed.
+        found = [replace(each, severity="note") if each.kind.startswith(_UNCHECKED) else each for each in found]
+    return [*pages, *found]
+
+
+_UNCHECKED = "unchecked:"
+
+
+def _examined_rows(patient: Patient, tell: Tell, until: float | None) -> list[Finding]:
+    found: list[Finding] = []
     if patient.shape is None or not patient.shape.is_store:
         return found
     for name, work in (
@@ -103,19 +129,33 @@ def examine(patient: Patient, *, full: bool = False, tell: Tell | None = None) -
         ("growth", _growth),
     ):
         tell(name)
-        found += _gathered(name, patient, work, damaged=broken)
+        with integrity.ending(patient.connection, until):
+            found += [_not_in_time(name, patient)] if _is_up(until) else _gathered(name, patient, work, until)
     return found
 
 
 def _gathered(
-    name: str, patient: Patient, work: Callable[[Patient], Iterator[Finding]], *, damaged: bool = False
+    name: str, patient: Patient, work: Callable[[Patient], Iterator[Finding]], until: float | None = None
 ) -> list[Finding]:
     """The findings of one check; what keeps it from being made is one."""
     try:
         return list(work(patient))
     except UNREADABLE as error:
-        severity = "note" if damaged else "warning"
-        return [Finding(f"unchecked:{name}", severity, f"The {name} could not be looked at ({error}).")]
+        if _is_up(until):
+            return [_not_in_time(name, patient)]
+        return [Finding(_UNCHECKED + name, "warning", f"The {name} could not be looked at ({error}).")]
+
+
+def _is_up(until: float | None) -> bool:
+    return until is not None and time.monotonic() >= until
+
+
+def _not_in_time(name: str, patient: Patient) -> Finding:
+    return Finding(_UNCHECKED + name, "note", f"Not checked in the time: {name}.", patient.command("check"))
+
+
+def _budgets(patient: Patient) -> Iterator[Finding]:
+    return budgets.findings(budgets.spendings(patient))
 
 
 def _file(patient: Patient) -> Iterator[Finding]:
@@ -253,11 +293,11 @@ def _free_pages(patient: Patient) -> Iterator[Finding]:
         yield Finding("free-pages", "ok", f"{found.free:,} of {found.total:,} pages are free.", figures=figures)
 
 
-def _integrity(patient: Patient, full: bool, tell: Tell) -> Iterator[Finding]:
+def _integrity(patient: Patient, full: bool, tell: Tell, until: float | None) -> Iterator[Finding]:
     has_log = access.is_wal(access.header_of(patient.path))
     piece_s = integrity.PIECE_BESIDE_A_LOG_S if has_log else integrity.PIECE_S
     found = integrity.examine(
-        patient.connection, full=full, piece_s=piece_s, tick=lambda table: tell(f"pages of {table}")
+        patient.connection, full=full, piece_s=piece_s, tick=lambda table: tell(f"pages of {table}"), until=until
     )
     for damage in found.damages:
         kind = f"integrity:{damage.kind}:{damage.name}"
@@ -267,6 +307,13 @@ def _integrity(patient: Patient, full: bool, tell: Tell) -> Iterator[Finding]:
                 kind, "error",
                 f"Structural damage: pages of {of} cannot be read ({damage.says}). Making an index anew does not help.",
                 patient.command("repair", "NEW"),
+            )  # fmt: skip
+        elif damage.kind == integrity.UNTOLD:
+            yield Finding(
+                kind, "error",
+                f"SQLite complains of the table {damage.name} or an index of it ({damage.says}); there was no time to"
+                " find out which.",
+                patient.command("check"),
             )  # fmt: skip
         elif not damage.in_pages and texts.reads_nul_differently(patient, damage.name):
             yield Finding(

@@ -7,9 +7,11 @@ line of a report), so where it complains the table itself is read to its end, pa
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +23,7 @@ PIECE_S = 5.0
 PIECE_BESIDE_A_LOG_S = 30.0
 """The same for a store with a write-ahead log, where a reader keeps no writer out, only the log from being emptied."""
 
-ROWS, INDEX, TEXT_INDEX, SCHEMA = "rows", "index", "full-text index", "schema"
+ROWS, INDEX, TEXT_INDEX, SCHEMA, UNTOLD = "rows", "index", "full-text index", "schema", "table or index"
 _STEPS = 20_000
 _OF_ROWS = re.compile(r"out of order|NULL value|CHECK constraint|non-integer|TEXT value|NUMERIC value|datatype", re.I)
 
@@ -29,8 +31,9 @@ _OF_ROWS = re.compile(r"out of order|NULL value|CHECK constraint|non-integer|TEX
 @dataclass(frozen=True)
 class Damage:
     """kind: `rows` of the table `name` cannot be read, the `index` or `full-text index` of that name is
-    damaged, or the `schema` is. says: SQLite's first words on it. in_pages: whether pages of it cannot be
-    read; otherwise only its entries are wrong, and it can be made anew in place.
+    damaged, or the `schema` is; of a `table or index` there was no time to find out which. says: SQLite's
+    first words on it. in_pages: whether pages of it cannot be read; otherwise only its entries are wrong, and
+    it can be made anew in place.
     """
 
     kind: str
@@ -53,11 +56,13 @@ def examine(
     full: bool = False,
     piece_s: float = PIECE_S,
     tick: Callable[[str], None] = lambda table: None,
+    until: float | None = None,
 ) -> Examination:
     """Checks every table with its indexes, one statement and so one short read transaction after another.
 
     full: compares every index with its table entry by entry and takes the time it takes; else the
     structure only, at most `piece_s` seconds per table. tick: called with each table before it is checked.
+    until: when all of it ends (`time.monotonic`), wherever it is then.
     """
     try:
         trees = storage.trees(connection)
@@ -66,18 +71,39 @@ def examine(
     tables = [tree for tree in trees if tree.kind != INDEX and not tree.is_index]
     damages: list[Damage] = []
     unchecked: dict[str, str] = {}
+
+    def seconds() -> float | None:
+        """That the next check may take; 0 where it is not to begin."""
+        left = math.inf if until is None else max(0.0, until - time.monotonic())
+        return None if full else min(piece_s, left)
+
     for table in tables:
         tick(table.name)
-        says = _complaints(connection, table.name, None if full else piece_s)
+        says = _complaints(connection, table.name, seconds())
         if says is None:
             unchecked[table.name] = "the check would have taken too long"
         elif says and says[0].startswith(_BUSY):
             unchecked[table.name] = says[0]
         elif says:
-            damages += _told_apart(connection, table, trees, says)
-    damages += _text_complaints(connection, unchecked, None if full else piece_s)
+            with ending(connection, until):
+                found = _told_apart(connection, table, trees, says)
+            # What was interrupted says nothing of the table.
+            in_time = until is None or time.monotonic() < until
+            damages += found if in_time else [Damage(UNTOLD, table.name, says[0])]
+    damages += _text_complaints(connection, unchecked, seconds)
     # Of a full-text index its own tables were looked at first, and they say more.
     return Examination(tuple({(each.kind, each.name): each for each in reversed(damages)}.values())[::-1], unchecked)
+
+
+@contextmanager
+def ending(connection: Connection, until: float | None) -> Iterator[None]:
+    """Interrupts what runs on a connection inside of it from a moment on (`time.monotonic`)."""
+    if until is not None:
+        connection.set_progress_handler(lambda: int(time.monotonic() > until), _STEPS)
+    try:
+        yield
+    finally:
+        connection.set_progress_handler(None, 0)
 
 
 def missing_bytes(path: str | Path) -> tuple[int, int] | None:
@@ -101,9 +127,11 @@ _BUSY = ("database is locked", "database table is locked", "database schema is l
 def _complaints(connection: Connection, table: str, piece_s: float | None) -> list[str] | None:
     """What SQLite says of a table and its indexes, [] where all is well; None when the time was up.
 
-    piece_s: seconds for a quick check, None for a full one.
+    piece_s: seconds for a quick check, of which 0 are up at once; None for a full one.
     """
     check = "integrity_check" if piece_s is None else "quick_check"
+    if piece_s == 0:
+        return None
     if piece_s is not None:
         deadline = time.monotonic() + piece_s
         connection.set_progress_handler(lambda: int(time.monotonic() > deadline), _STEPS)
@@ -163,10 +191,12 @@ def _walk(connection: Connection, table: str, index: str) -> str | None:
     return None
 
 
-def _text_complaints(connection: Connection, unchecked: dict[str, str], piece_s: float | None) -> Iterator[Damage]:
-    """What FTS5 itself says of its indexes, where SQLite asks it (3.44 and later)."""
+def _text_complaints(
+    connection: Connection, unchecked: dict[str, str], seconds: Callable[[], float | None]
+) -> Iterator[Damage]:
+    """What FTS5 itself says of its indexes, where SQLite asks it (3.44 and later). seconds: for the next of them."""
     for name in storage.text_indexes(connection):
-        says = _complaints(connection, name, piece_s)
+        says = _complaints(connection, name, seconds())
         if says is None:
             unchecked[name] = "the check would have taken too long"
         elif says and not says[0].startswith((*_BUSY, "no such")) and not says[0].startswith("unable to validate"):

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from state_ledger import access, storage
+from state_ledger.health import budgets
 from state_ledger.health.finding import SEVERITIES, Finding
 from state_ledger.health.patient import Patient
 
@@ -35,6 +36,10 @@ METRICS: Mapping[str, str] = {
     "state_ledger_sessions": "Sessions in the store.",
     "state_ledger_open_sessions": "Sessions that have not ended.",
     "state_ledger_messages": "Message rows in the store.",
+    "state_ledger_budget_amount": "Budget of the running period, in the unit of its label.",
+    "state_ledger_budget_used": "Used of the budget in the running period; usage without a price is not in dollars.",
+    "state_ledger_budget_forecast": "What will be used of the budget at this pace.",
+    "state_ledger_budget_unknown_calls": "Calls in the period of the budget for which no price is known.",
     "state_ledger_file_bytes": "Size of the store, bytes.",
     "state_ledger_log_bytes": "Size of the write-ahead log, bytes.",
     "state_ledger_free_pages": "Pages of the file that are not in use.",
@@ -81,6 +86,7 @@ def of_store(patient: Patient, findings: Sequence[Finding]) -> list[Sample]:
         *_labelled("state_ledger_cost_usd", "basis", {"actual": actual, "estimated": estimated}),
         *_labelled("state_ledger_calls", "basis", {basis: calls.get(basis) for basis in _BASES}),
         *_labelled("state_ledger_tokens", "bucket", buckets),
+        *(Sample(*each) for each in budgets.values(budgets.spendings(patient))),
         *(Sample(metric, (), value) for metric, value in plain.items() if value is not None),
     ]
 

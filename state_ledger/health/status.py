@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from state_ledger import access, storage
+from state_ledger.budgets.spending import Spending
 from state_ledger.errors import StateLedgerError
-from state_ledger.health import checkup
+from state_ledger.health import budgets, checkup
 from state_ledger.health.finding import Finding, sorted_by_severity, worst
 from state_ledger.health.patient import Patient, admit
 from state_ledger.ledger.days import today
@@ -24,7 +25,7 @@ class Status:
     """One store. month, recent: sums of this month and of the last 30 days, None where they cannot be asked.
 
     sessions, messages: rows; None where they cannot be counted. findings: those of `checkup.glance`, and why
-    something could not be told.
+    something could not be told. budgets: what was used of those that are for the store.
     """
 
     path: Path
@@ -37,6 +38,7 @@ class Status:
     bytes: int
     log_bytes: int
     findings: tuple[Finding, ...]
+    budgets: tuple[Spending, ...] = ()
 
     @property
     def severity(self) -> str:
@@ -53,6 +55,7 @@ class Status:
             "messages": self.messages,
             "this_month": None if self.month is None else _figures(self.month),
             "last_30_days": None if self.recent is None else _figures(self.recent),
+            "budgets": [spending.record() for spending in self.budgets],
             "bytes": self.bytes,
             "log_bytes": self.log_bytes,
             "severity": self.severity,
@@ -85,6 +88,7 @@ def _of(patient: Patient, profile: str, size: int, log: int) -> Status:
     findings = checkup.glance(patient)
     sessions = messages = None
     month = recent = None
+    spent: list[Spending] = []
     shape = patient.shape
     if shape is not None and shape.is_store:
         try:
@@ -92,6 +96,7 @@ def _of(patient: Patient, profile: str, size: int, log: int) -> Status:
                 "SELECT (SELECT count(*) FROM main.sessions), (SELECT count(*) FROM main.messages)"
             ).fetchone()
             month, recent = _sums(patient)
+            spent = budgets.spendings(patient)
         except (*UNREADABLE, StateLedgerError) as error:
             findings.append(
                 Finding("figures", "warning", f"The figures could not be told: {error}", patient.command("check"))
@@ -100,6 +105,7 @@ def _of(patient: Patient, profile: str, size: int, log: int) -> Status:
     return Status(
         patient.path, profile, None if shape is None else shape.version, sessions, messages, month, recent,
         size if found is None else found.total * found.size, log, sorted_by_severity(findings),
+        tuple(spent),
     )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from state_ledger.budgets import given as options
 from state_ledger.cli import given, output
 
 if TYPE_CHECKING:
@@ -16,24 +17,28 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("paths", nargs=-1, metavar="[PATH]...", type=click.Path(path_type=Path))
+@options.budget_option
+@options.settings_option
 @output.json_option
 @output.told()
-def status(paths: tuple[Path, ...], as_json: bool) -> None:
+def status(paths: tuple[Path, ...], budgets: tuple[str, ...], metadata: Path | None, as_json: bool) -> None:
     """Says of each store what is in it, what it cost lately, how big it is and whether it is well.
 
     Without PATH it looks at your own stores: $HERMES_HOME or ~/.hermes, and profiles below it. Cost is told by
     basis; calls without a known price are never added up as 0. `state-ledger check` looks more closely.
 
-    Exit codes: 0, or 1 if a store has a warning or an error.
+    Exit codes: 0, or 1 if a store has a warning or an error; a budget that is used up is a warning.
 
     \b
     Examples:
       state-ledger status
       state-ledger status ~/.hermes/state.db --json
+      state-ledger status --budget 50/month
     """
     from state_ledger.health import status as health_status
 
-    found = [health_status.read(path) for path in given.stores(paths)]
+    settings = options.settings_of(metadata, budgets)
+    found = [health_status.read(path, settings) for path in given.stores(paths)]
     if as_json:
         output.echo_json([each.record() for each in found])
     else:
@@ -56,6 +61,10 @@ def _screen(status: Status) -> str:
         if sums is not None:
             lines.append(f"  {label + ':':<14}{_cost(sums)}")
     told = [finding for finding in status.findings if finding.severity != "ok"]
+    kinds = {finding.kind for finding in told}
+    for spending in status.budgets:
+        if f"budget:{spending.budget.name}" not in kinds:
+            lines.append(f"  {output.plain(spending.sentence)}")
     lines += [f"  {finding.severity}: {output.plain(finding.sentence)}" for finding in told]
     return "\n".join(lines if told else [*lines, "  well at first sight; state-ledger check looks closer"])
 

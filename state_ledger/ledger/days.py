@@ -90,7 +90,10 @@ def day_start(day: str, zone_name: str) -> float:
 
 def day_end(day: str, zone_name: str) -> float:
     """The instant at which a day is over: the beginning of the next one."""
-    return day_start((date.fromisoformat(day) + timedelta(days=1)).isoformat(), zone_name)
+    try:
+        return day_start((date.fromisoformat(day) + timedelta(days=1)).isoformat(), zone_name)
+    except OverflowError:  # the last day that a calendar here has
+        return day_start(day, zone_name) + 86400
 
 
 def today(zone_name: str, now: float | None = None) -> date:

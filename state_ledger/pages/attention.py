@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from state_ledger.budgets.spending import QUESTION, Spending
+from state_ledger.health.finding import Finding
 from state_ledger.pages import figures
 from state_ledger.pages.sums import Record, left_out
 from state_ledger.shape import Shape
@@ -13,12 +15,26 @@ from state_ledger.shape import Shape
 
 @dataclass(frozen=True)
 class Notice:
-    """One thing to look at; `question` with `parameters` lists the rows behind it, '' for none."""
+    """One thing to look at; `question` with `parameters` lists the rows behind it, '' for none.
+
+    of_file: whether it is a finding on the file, which the ops page tells of.
+    """
 
     text: str
     detail: str = ""
     question: str = ""
     parameters: Mapping[str, str] = field(default_factory=dict)
+    of_file: bool = False
+
+
+def of_budgets(spendings: Iterable[Spending]) -> list[Notice]:
+    """Budgets that are used up or nearly so."""
+    words = {"over": "used up", "near": "nearly used up"}
+    return [
+        Notice(f"Budget {words[each.mark]}: {figures.cut(each.budget.name, 120)}", each.figure, QUESTION, each.asked)
+        for each in spendings
+        if each.mark in words
+    ]
 
 
 def of_unpriced(rows: Sequence[Record], period: Mapping[str, str]) -> list[Notice]:
@@ -92,6 +108,15 @@ def of_open_sessions(rows: Sequence[Record], limit: int) -> list[Notice]:
             f"The longest for {figures.plural(round(oldest), 'day')}. Only ended sessions can be pruned.",
             "open_idle_sessions",
         )
+    ]
+
+
+def of_findings(findings: Iterable[Finding]) -> list[Notice]:
+    """What a look at the file itself found that somebody should do something about."""
+    return [
+        Notice(finding.sentence, of_file=True)
+        for finding in findings
+        if finding.is_trouble
     ]
 
 

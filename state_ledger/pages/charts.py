@@ -81,6 +81,7 @@ def _axis_money(value: float) -> str:
 
 DOLLARS = Unit(axis=_axis_money, full=figures.money)
 TOKENS = Unit(axis=figures.short, full=lambda value: f"{figures.count(value)} tokens")
+BYTES = Unit(axis=lambda value: figures.size(round(value)), full=lambda value: figures.size(round(value or 0)))
 RATIO = Unit(axis=lambda value: f"{value * 100:.0f} %", full=figures.ratio)
 
 

@@ -107,6 +107,7 @@ def size(bytes_: int) -> str:
     amount = float(bytes_)
     for unit in ("bytes", "kB", "MB", "GB"):
         if amount < 1024:
-            return f"{amount:.0f} {unit}" if unit == "bytes" else f"{amount:.3g} {unit}"
+            # Three digits; from 1,000 to 1,023 of a unit there are four.
+            return f"{amount:.0f} {unit}" if unit == "bytes" or amount >= 100 else f"{amount:.3g} {unit}"
         amount /= 1024
     return f"{amount:.3g} TB"

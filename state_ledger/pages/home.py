@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from state_ledger.budgets.spending import Spending, read_spendings
 from state_ledger.errors import StateLedgerError
 from state_ledger.ledger.days import today
 from state_ledger.pages import attention
@@ -49,6 +51,7 @@ class Home:
     notices: list[Notice]
     asked: Mapping[str, str]
     late: list[str]
+    budgets: list[Spending]
 
 
 def overview_of(rows: Sequence[Record]) -> Overview:
@@ -66,8 +69,10 @@ def periods(zone: str) -> tuple[Period, Period]:
     return known["this-month"], known["30d"]
 
 
-def read_home(ask: Ask, shape: Shape | None) -> Home:
+def read_home(ask: Ask, shape: Shape | None, path: Path | None = None) -> Home:
     """Asks everything for the home page on one connection; `shape` is that of the file, None for several stores.
+
+    path: where the store is, for budgets that name one.
 
     Both periods are read with one question that spans them. What runs out of time is named in
     `late` and left out; the rest of the page stands.
@@ -94,8 +99,11 @@ def read_home(ask: Ask, shape: Shape | None) -> Home:
         first = active[0] if active else {"sessions": 0, "messages": 0}
         return PeriodFigures(period, Sums.of(within), first["sessions"], first["messages"])
 
+    budgets = ask.settings.budgets
+    spendings = read_spendings(rows, budgets, path, zone) if budgets and path is not None else []
     open_limit = 100
     notices = [
+        *attention.of_budgets(spendings),
         *attention.of_unpriced(rows("unpriced_usage", asked), asked),
         *attention.of_audit(rows("ledger_problems")),
         *attention.of_lineage(rows("lineage_problems")),
@@ -111,4 +119,5 @@ def read_home(ask: Ask, shape: Shape | None) -> Home:
         notices=notices,
         asked=asked,
         late=late,
+        budgets=spendings,
     )

@@ -40,6 +40,11 @@ class Links:
         """The cost page."""
         return _with(f"{self.database}/-/cost", parameters)
 
+    def ops(self, parameters: Mapping[str, str] | None = None, *, form: str = "", part: str = "") -> str:
+        """The ops page; `form` is empty for the page, `json` for what is on it; `part` is the id of a part of it."""
+        path = f"{self.database}/-/ops{f'.{form}' if form else ''}"
+        return _with(path, parameters) + (f"#{part}" if part else "")
+
     def money(self, parameters: Mapping[str, str] | None = None) -> str:
         """The page of list prices: repriced history, cache savings, subscriptions, costs that look wrong."""
         return _with(f"{self.database}/-/money", parameters)
@@ -83,6 +88,10 @@ class Links:
     def table(self, name: str, filters: Mapping[str, str]) -> str:
         """A table on its stock Datasette page, with Datasette's own filters."""
         return _with(f"{self.database}/{name}", filters)
+
+    def why(self, parameters: Mapping[str, str]) -> str:
+        """The cost drivers of a session, conversation, work or day as JSON."""
+        return _with(f"{self.database}/-/why.json", parameters)
 
     def sessions(self, parameters: Mapping[str, str]) -> str:
         """The sessions behind a cost, as many as one page of Datasette gives, so that they add up to it."""

@@ -45,13 +45,22 @@ def address(wanted: Wanted, scope: Scope, at: Links, **changes: Any) -> str:
 
 def permalink(transcript: Transcript, at: Links) -> str:
     """The address that shows this very page again, whoever opens it."""
+    anchor = f"#m{transcript.target}" if transcript.target is not None else ""
+    return _same_place(transcript, at) + anchor
+
+
+def why_link(transcript: Transcript, at: Links) -> str:
+    """This very page with what made it expensive, which takes longer to find out than the page itself."""
+    return _same_place(transcript, at, why=1) + "#why"
+
+
+def _same_place(transcript: Transcript, at: Links, **changes: Any) -> str:
     wanted = transcript.wanted
     place: dict[str, Any] = {
         "message": wanted.message, "sent": wanted.compared, "after": wanted.after, "before": wanted.before,
         "page": "last" if wanted.last else None,
     }  # fmt: skip
-    anchor = f"#m{transcript.target}" if transcript.target is not None else ""
-    return address(wanted, transcript.scope, at, **place) + anchor
+    return address(wanted, transcript.scope, at, **place, **changes)
 
 
 def message_address(transcript: Transcript, at: Links, message: int, *, compared: bool = False) -> str:

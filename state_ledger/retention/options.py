@@ -49,6 +49,33 @@ def _size(text: str) -> float:
     return _AsTyped(float(found[1]) * _UNITS[found[2].lower()], text)
 
 
+def _dollars(text: str) -> float:
+    """An amount; no comparison holds for what is not a number."""
+    try:
+        if math.isfinite(amount := float(text)):
+            return amount
+    except ValueError:
+        pass
+    raise click.BadParameter(f"{text!r} is no amount: write for instance 0.50.")
+
+
+def _whole(text: str) -> int:
+    """A number of at most 18 digits, which is what SQLite holds."""
+    if not re.fullmatch(r"\s*[+-]?\d{1,18}\s*", text):
+        raise click.BadParameter(f"{text!r} is no whole number of at most 18 digits.")
+    return int(text)
+
+
+class _Days(click.FloatRange):
+    """Days from 0 on. Of `nan` days every session would be older: no session is younger."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        days = super().convert(value, param, ctx)
+        if not math.isfinite(days):
+            self.fail(f"{value!r} is no number of days.", param, ctx)
+        return days
+
+
 def _day(text: str) -> float:
     """The moment at which a day of the machine's zone begins, epoch seconds."""
     from state_ledger.ledger import days
@@ -75,14 +102,14 @@ _FILTERS: dict[str, tuple[str, Any, str]] = {
     "--chat-type": ("chat_type", str, "Of chats of this type."),
     "--min-size": ("min_bytes", _size, "With at least so much text: bytes, or 500k, 20M, 1G."),
     "--max-size": ("max_bytes", _size, "With at most so much text."),
-    "--min-cost": ("min_cost", float, "That cost at least so many dollars, helpers' calls included."),
-    "--max-cost": ("max_cost", float, "That cost at most so many dollars."),
-    "--min-messages": ("min_messages", int, "With at least so many messages."),
-    "--max-messages": ("max_messages", int, "With at most so many messages."),
-    "--min-tokens": ("min_tokens", int, "With at least so many fresh tokens (input + output)."),
-    "--max-tokens": ("max_tokens", int, "With at most so many fresh tokens."),
-    "--min-tool-calls": ("min_tool_calls", int, "With at least so many tool calls."),
-    "--max-tool-calls": ("max_tool_calls", int, "With at most so many tool calls."),
+    "--min-cost": ("min_cost", _dollars, "That cost at least so many dollars, helpers' calls included."),
+    "--max-cost": ("max_cost", _dollars, "That cost at most so many dollars."),
+    "--min-messages": ("min_messages", _whole, "With at least so many messages."),
+    "--max-messages": ("max_messages", _whole, "With at most so many messages."),
+    "--min-tokens": ("min_tokens", _whole, "With at least so many fresh tokens (input + output)."),
+    "--max-tokens": ("max_tokens", _whole, "With at most so many fresh tokens."),
+    "--min-tool-calls": ("min_tool_calls", _whole, "With at least so many tool calls."),
+    "--max-tool-calls": ("max_tool_calls", _whole, "With at most so many tool calls."),
     "--started-after": ("started_after", _day, "That began on this day or later."),
     "--started-before": ("started_before", _day, "That began before this day."),
     "--active-after": ("last_active_after", _day, "Active on this day or later."),
@@ -90,7 +117,7 @@ _FILTERS: dict[str, tuple[str, Any, str]] = {
 }
 """Option, name of the filter, type, help."""
 
-_METAVARS: Mapping[Any, str] = {_size: "BYTES", _day: "YYYY-MM-DD", str: "TEXT", float: "DOLLARS", int: "NUMBER"}
+_METAVARS: Mapping[Any, str] = {_size: "BYTES", _day: "YYYY-MM-DD", str: "TEXT", _dollars: "DOLLARS", _whole: "NUMBER"}
 
 
 def options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -104,7 +131,7 @@ def options(function: Callable[..., Any]) -> Callable[..., Any]:
 
     made = [
         click.option(
-            "--older-than", type=click.FloatRange(0), metavar="DAYS", help="Without activity for so many days."
+            "--older-than", type=_Days(0), metavar="DAYS", help="Without activity for so many days."
         ),
         click.option("--source", help="Of this source, for instance cron or telegram; of any age unless one is given."),
         *(

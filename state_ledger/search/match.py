@@ -8,7 +8,6 @@ found also where they are written as escapes, but then only as they are typed, c
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import islice
@@ -62,19 +61,10 @@ class Fields:
         first = term.pieces[0].text if term.pieces else term.folded
         for folded in self.folded:
             # Almost every text is decided by this, at a tenth of a pattern's cost.
-            if (first in folded or not folded.isascii()) and any(_matches(term, folded, inside)):
+            if (first in folded or not folded.isascii()) and any(term.occurrences(folded, inside=inside)):
                 yield True
-        if not term.text.isascii() and self.unescaped is not None and term.typed_pattern.search(self.unescaped):
+        if not term.text.isascii() and self.unescaped is not None and term.occurs_typed(self.unescaped):
             yield True
-
-
-def _matches(term: Term, folded: str, inside: bool) -> Iterator[re.Match[str]]:
-    """Where a term occurs in folded text."""
-    if inside:
-        return term.inside.finditer(folded)
-    if not folded.isascii():
-        return term.pattern.finditer(folded)
-    return term.ascii_pattern.finditer(folded) if term.ascii_pattern is not None else iter(())
 
 
 def matches(root: Node, fields: Fields, *, inside: bool = False) -> bool:
@@ -88,7 +78,7 @@ def spans(terms: tuple[Term, ...], text: str, *, inside: bool = False, most: int
     found = [
         ((each.start(), each.end()), number)
         for number, term in enumerate(terms)
-        for each in islice(_matches(term, folded, inside), most)
+        for each in islice(term.occurrences(folded, inside=inside), most)
         if each.end() > each.start()
     ]
     return sorted(found)

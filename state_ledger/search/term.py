@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -74,60 +75,77 @@ class Term:
         starts = [*(start for _, start, _ in words), len(self.text)]
         return [self.folded[end:start] for end, start in zip(ends, starts, strict=True)]
 
-    @cached_property
-    def pattern(self) -> re.Pattern[str]:
-        """Finds it in folded text."""
-        return re.compile(self._source(whole=True))
+    def occurrences(self, folded: str, *, inside: bool = False) -> Iterator[re.Match[str]]:
+        """Where it stands in folded text, from left to right. inside: also within longer words."""
+        if not inside and folded.isascii():
+            return self._ascii.finditer(folded) if self._ascii is not None else iter(())
+        return self._pattern.finditer(folded) if inside else self._whole(self._pattern, folded)
+
+    def occurs_typed(self, text: str) -> bool:
+        """Whether it stands, letters beyond ASCII exactly as typed, in text whose A to Z are small letters."""
+        return next(self._whole(self._typed, text), None) is not None
+
+    def _whole(self, pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+        """What a pattern finds where no word goes on beyond it.
+
+        Looked at beside what is found, not by the pattern: classes of letters are big, and a pattern with
+        them takes milliseconds to compile, for every word that is asked for.
+        """
+        starts, ends = self._starts_a_word, self._ends_a_word
+        at = 0
+        while (match := pattern.search(text, at)) is not None:
+            start, end = match.span()
+            if (starts and _text.is_after_word(text, start)) or (ends and _text.is_before_word(text, end)):
+                at = start + 1
+                continue
+            yield match
+            at = max(end, start + 1)
+
+    @property
+    def _starts_a_word(self) -> bool:
+        return bool(self.pieces) and not self.pieces[0].run and not self._gaps[0].strip()
+
+    @property
+    def _ends_a_word(self) -> bool:
+        # A sign after the last word ends it anyway.
+        return bool(self.pieces) and not self.pieces[-1].run and not self._gaps[-1].strip() and not self.prefix
 
     @cached_property
-    def ascii_pattern(self) -> re.Pattern[str] | None:
-        """Finds it in folded text that is ASCII, several times faster; None if it cannot occur there."""
+    def _pattern(self) -> re.Pattern[str]:
+        return re.compile(self._source(lambda piece: piece.text, _with_accents))
+
+    @cached_property
+    def _typed(self) -> re.Pattern[str]:
+        return re.compile(self._source(lambda piece: piece.typed, _with_accents))
+
+    @cached_property
+    def _ascii(self) -> re.Pattern[str] | None:
+        """Finds it as whole words in folded text that is ASCII, several times faster; None if it cannot occur there."""
         if not self.folded.isascii():
             return None
-        return re.compile(self._source(whole=True, ascii_only=True), re.ASCII)
+        source = self._source(lambda piece: piece.text, re.escape)
+        if self._starts_a_word:
+            # The look behind comes after the word, so that the search begins with plain letters.
+            first = re.escape(self.pieces[0].text)
+            source = f"{first}(?<![a-z0-9]{first}){source[len(first) :]}"
+        return re.compile(source + ("(?![a-z0-9])" if self._ends_a_word else ""), re.ASCII)
 
-    @cached_property
-    def inside(self) -> re.Pattern[str]:
-        """Finds it in folded text also within longer words."""
-        return re.compile(self._source(whole=False))
-
-    @cached_property
-    def typed_pattern(self) -> re.Pattern[str]:
-        """Finds it, letters beyond ASCII exactly as typed, in text whose A to Z are small letters."""
-        return re.compile(self._source(whole=True, typed=True))
-
-    def _source(self, *, whole: bool, typed: bool = False, ascii_only: bool = False) -> str:
+    def _source(self, text: Callable[[Piece], str], word: Callable[[str], str]) -> str:
+        """A pattern of its pieces and gaps. text: of a piece; word: makes a pattern of one in a script with spaces."""
         gaps, out = self._gaps, []
         for place, piece in enumerate(self.pieces):
-            before = self.pieces[place - 1] if place else None
-            out.append(_gap(gaps[place], before, piece))
-            starts = before is None and not piece.run and whole
-            text = piece.typed if typed else piece.text
-            if ascii_only:
-                # The look behind comes after the word, so that the search begins with plain letters.
-                out.append(re.escape(text) + (rf"(?<![a-z0-9]{re.escape(text)})" if starts else ""))
-                continue
-            if starts:
-                out.append(_NOT_AFTER_WORD)
-            out.append(re.escape(text) if piece.run else "".join(map(_letter, text)))
+            out.append(_gap(gaps[place], self.pieces[place - 1] if place else None, piece))
+            out.append(re.escape(text(piece)) if piece.run else word(text(piece)))
         out.append(_gap(gaps[-1], None, None))
-        if self.pieces and not self.pieces[-1].run and not gaps[-1].strip() and whole and not self.prefix:
-            out.append(_NOT_BEFORE_WORD)
-        # A sign after the last word ends it anyway.
         return "".join(out)
 
 
-_NOT_AFTER_WORD = "".join(
-    f"(?<!{letter}{marks})"
-    for letter in (_text.SPACED, f"[{_text.PRIVATE}]")
-    for marks in ("", f"[{_text.MARKS}]", f"[{_text.MARKS}]{{2}}")
-)
-_NOT_BEFORE_WORD = f"(?!{_text.SPACED}|[{_text.PRIVATE}])"
 _BETWEEN = rf"(?:(?![{_text.PRIVATE}])[\W_])"
 
 
-def _letter(character: str) -> str:
-    return f"{re.escape(character)}[{_text.MARKS}]*"
+def _with_accents(word: str) -> str:
+    """A pattern of a word whose letters may have accents that are characters of their own."""
+    return "".join(f"{re.escape(letter)}[{_text.MARKS}]*" for letter in word)
 
 
 def _gap(gap: str, before: Piece | None, after: Piece | None) -> str:

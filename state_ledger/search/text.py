@@ -36,6 +36,7 @@ LETTER = rf"(?:{SPACED}|[{PRIVATE}])"
 """One letter or digit of such a script."""
 
 _WORD = Pattern(rf"{LETTER}(?:{LETTER}|[{MARKS}])*|[{UNSPACED}]+")
+_LETTER = Pattern(LETTER)
 _UNSPACED = Pattern(f"[{UNSPACED}]")
 _RUN = Pattern(f"[{UNSPACED}]+")
 _MARK = re.compile(f"[{MARKS}]")
@@ -105,6 +106,18 @@ def words(text: str) -> list[Word]:
     folded = fold(text)
     found = ((match.group(), match.start(), match.end()) for match in _WORD.now.finditer(folded))
     return [(_MARK.sub("", word), start, end) for word, start, end in found]
+
+
+def is_after_word(text: str, place: int) -> bool:
+    """Whether a letter or digit of a script with spaces stands before a place, accents apart."""
+    while place and _MARK.match(text, place - 1):
+        place -= 1
+    return place > 0 and _LETTER.now.match(text, place - 1) is not None
+
+
+def is_before_word(text: str, place: int) -> bool:
+    """Whether a letter or digit of a script with spaces stands at a place."""
+    return _LETTER.now.match(text, place) is not None
 
 
 def is_run(text: str) -> bool:

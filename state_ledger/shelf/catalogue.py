@@ -15,6 +15,10 @@ SESSION_COLUMNS = ("session_id", "work_id", "conversation_id")
 """Columns that name a session, by which a row is known to be of one store."""
 
 
+OF_ONE_FILE = frozenset({"cost_drivers", "runaway_sessions"})
+"""Questions that read the texts of messages or the arguments of calls, of which only the number is kept here."""
+
+
 @lru_cache(maxsize=1)
 def catalogue() -> Mapping[str, Question]:
     """All questions by name; those whose rows are about a session have the column `store` at their end.
@@ -25,7 +29,7 @@ def catalogue() -> Mapping[str, Question]:
     return {
         name: _with_store(question)
         for name, question in known.items()
-        if views.named_in(question.sql) <= views.PARTS.keys()
+        if views.named_in(question.sql) <= views.PARTS.keys() and name not in OF_ONE_FILE
     }
 
 
