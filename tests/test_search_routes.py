@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -75,6 +76,35 @@ def test_messages_added_since_are_found_whether_looked_at_or_learnt(
         stored = written.rows("SELECT id, content FROM messages ORDER BY id DESC")
         wanted = [row[0] for row in stored if match.matches(parsed, match.Fields(row[1], None, None))]
         assert ids(looked_at) == ids(learnt) == wanted
+
+
+def called(text: str) -> dict[str, str]:
+    """A message whose tool call holds a text, written as JSON in ASCII."""
+    return {"role": "assistant", "content": "x", "tool_calls": json.dumps([{"name": "f", "input": {"text": text}}])}
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [("x NOT テ", [1, 3]), ("x NOT b", [1, 3]), ("x NOT café", [1, 2, 4]), ("x NOT テス", [1, 2, 3]),
+     ("café #x", [3]), ("NOT テ x", [1, 3])],
+)  # fmt: skip
+@pytest.mark.parametrize("learnt_before", [True, False])
+def test_what_is_not_in_a_message_is_seen_in_its_text(
+    writer: Writer, monkeypatch: pytest.MonkeyPatch, learnt_before: bool, typed: str, found: list[int]
+) -> None:
+    monkeypatch.setattr(memory, "QUICK_S", -1.0)  # as in a store that takes long to read
+    fill(writer, ["x old"])
+    if learnt_before:
+        find(writer, typed)
+    fill(writer, ["x aテb", called("café #x"), called("スト テスト b")])
+    assert sorted(ids(find(writer, typed))) == found
+    building.refresh(writer.path)
+
+    def with_companion(connection: Connection) -> Answer:
+        with beside(connection) as companion:
+            return search.find(connection, Request(typed, limit=-1), companion=companion)
+
+    assert sorted(ids(writer.reading(with_companion))) == found
 
 
 @given(rows=TEXTS, tools=TEXTS, later=st.lists(SPACED, max_size=2), typed=QUERY)

@@ -53,11 +53,12 @@ def combine(root: Node, form: Callable[[Term], Expression | None]) -> Expression
     text = " AND ".join(f"({each.text})" for each in found)
     for part in root.parts:
         if isinstance(part, Not):
-            # What is taken away must be known exactly and completely, or it is looked at again.
             taken = combine(part.part, form)
             if taken is not None and taken.exact:
                 text = f"({text}) NOT ({taken.text})"
-            exact = exact and taken is not None and taken.exact and taken.whole
+            # That a message lacks something, no index tells for certain: it may stand in an escape, or
+            # in a word that was stored after the words were learnt.
+            exact = False
     return Expression(text, exact, all(each.whole for each in found))
 
 

@@ -116,7 +116,7 @@ class Planner:
         self, words: str, expression: Expression, route: str, new: tuple[Iterator[int], ...] = ()
     ) -> Plan:
         """What the word index knows, and what it does not speak for."""
-        plan = self._apart(Plan(route, maybe=new))
+        plan = self._apart(Plan(route, maybe=(*self._in_escapes(words), *new)))
         if not expression.exact:
             offered = from_index(self.store, words, expression.text, ranked=True)
             return replace(plan, maybe=(offered, *plan.maybe))
@@ -127,7 +127,7 @@ class Planner:
             held = known.members
             sure = (each for each in sure if each not in held)
         asked = Asked(words, expression.text, also)
-        return replace(plan, sure=(sure,), asked=asked, maybe=(*self._in_escapes(words), *plan.maybe))
+        return replace(plan, sure=(sure,), asked=asked)
 
     def _in_escapes(self, words: str) -> tuple[Iterator[int], ...]:
         """Where letters beyond ASCII stand as escapes in tool calls."""
