@@ -85,13 +85,18 @@ def command(*, plain: bool) -> list[str]:
 
 
 @contextmanager
-def running(arguments: Sequence[str], *, plain: bool = False) -> Iterator[Server]:
-    """Starts `datasette serve …` on a free port and ends it in the end; does not wait for it."""
+def running(arguments: Sequence[str], *, plain: bool = False, home: Path | None = None) -> Iterator[Server]:
+    """Starts `datasette serve …` on a free port and ends it in the end; does not wait for it.
+
+    home: the user's home that the process sees, by default the real one.
+    """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     # What pip installs is compiled; a checkout is by its first start, if that may write what it compiled.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    if home is not None:
+        environment["HOME"] = str(home)
     process = subprocess.Popen(
         [*command(plain=plain), "serve", *arguments, "--port", str(port)],
         env=environment,

@@ -41,6 +41,7 @@ def canned_queries(datasette: Datasette, database: str) -> dict[str, dict[str, A
             name: {
                 "sql": question.compiled(held.settings),
                 "title": question.title,
+                "description": question.description,
                 "description_html": describe(question, held.settings, home),
                 "params": [parameter.name for parameter in question.parameters],
                 "hide_sql": True,
@@ -85,6 +86,7 @@ async def _register(datasette: Datasette) -> None:
                 question.name,
                 question.compiled(held.settings),
                 title=question.title,
+                description=question.description,
                 description_html=describe(question, held.settings, home),
                 hide_sql=True,
                 parameters=[parameter.name for parameter in question.parameters],
@@ -134,12 +136,8 @@ async def answer(datasette: Datasette, request: Any) -> Response:
     if not await compat.may_view_query(datasette, request.actor, database, question.name):
         return json_answer.refuse("You may not see the answer to this question.", 403)
     values = {p.name: request.args.get(p.name) or "" for p in question.parameters}
-
-    def read(connection: Any) -> questions.Result:
-        return questions.ask_in_time(connection, question.name, values, settings=held.settings)
-
     try:
-        result = await datasette.get_database(database).execute_fn(read)
+        result = await ask(datasette, database, question, values)
     except ParameterError as error:
         return json_answer.refuse(str(error), 400)
     except OutOfTime as error:
@@ -150,6 +148,20 @@ async def answer(datasette: Datasette, request: Any) -> Response:
         "truncated": result.truncated,
     }
     return json_answer.respond(body)
+
+
+async def ask(datasette: Datasette, database: str, question: Question, values: dict[str, str]) -> questions.Result:
+    """The answer to a question, on a thread of Datasette's. Raises ParameterError and OutOfTime.
+
+    Whether the actor may see it is for the caller to ask.
+    """
+    settings = registry(datasette).settings
+
+    def read(connection: Any) -> questions.Result:
+        return questions.ask_in_time(connection, question.name, values, settings=settings)
+
+    result: questions.Result = await datasette.get_database(database).execute_fn(read)
+    return result
 
 
 @hookimpl

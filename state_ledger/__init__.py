@@ -5,19 +5,14 @@
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from state_ledger.session_db import AsyncSessionDB, SessionDB
 
+    __version__: str
+
 __all__ = ["AsyncSessionDB", "SessionDB", "__version__"]
-
-try:
-    __version__ = version("state-ledger")
-except PackageNotFoundError:  # a source tree on sys.path without an install
-    __version__ = "0+unknown"
-
 
 def __getattr__(name: str) -> Any:
     # Loaded when asked for: the pages and most commands only read.
@@ -25,4 +20,11 @@ def __getattr__(name: str) -> Any:
         from state_ledger import session_db
 
         return getattr(session_db, name)
+    if name == "__version__":
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            return version("state-ledger")
+        except PackageNotFoundError:  # a source tree on sys.path without an install
+            return "0+unknown"
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

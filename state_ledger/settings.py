@@ -6,14 +6,13 @@ They stand under `plugins: state-ledger:` in the user's metadata or configuratio
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
 
@@ -21,7 +20,9 @@ from state_ledger.budgets.budget import Budget, WrongBudget, as_budgets
 from state_ledger.errors import SettingsError, StateLedgerError
 from state_ledger.ledger import days
 from state_ledger.ledger.apportion import DAY_RULES
-from state_ledger.prices import PriceBook
+
+if TYPE_CHECKING:
+    from state_ledger.prices import PriceBook
 
 PLUGIN = "state-ledger"
 
@@ -103,6 +104,8 @@ class Settings:
     @cached_property
     def price_book(self) -> PriceBook:
         """The price list: the user's table over the package. Raises PriceTableError for a table that is wrong."""
+        from state_ledger.prices import PriceBook  # commands without a price need none of it
+
         return PriceBook(self.prices or None)
 
     @classmethod
@@ -137,6 +140,8 @@ class _Wrong(ValueError):
 
 
 def _nearest(key: str, known: set[str]) -> str:
+    import difflib  # for an error only
+
     near = difflib.get_close_matches(key, known, 1, 0.5)
     return f"left out: there is no such setting{f'; did you mean {near[0]}' if near else ''}"
 

@@ -7,6 +7,8 @@ import io
 import json
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -204,3 +206,15 @@ def test_every_verb_explains_itself_with_examples() -> None:
     for name in VERBS:
         text = run(name, "--help").stdout
         assert f"\n    state-ledger {name} " in text.partition("Examples:")[2] or f"state-ledger {name}\n" in text, name
+
+
+def test_a_question_about_cost_imports_nothing_that_serves_writes_or_searches(demo_store: Path) -> None:
+    code = (
+        "import sys\nfrom state_ledger.cli import main\n"
+        f"main(['query', 'cost_per_model', {str(demo_store)!r}], standalone_mode=False)\n"
+        "heavy = ['datasette', 'sqlite_utils', 'asyncio', 'importlib.metadata', 'genai_prices',\n"
+        "         'state_ledger.search.answering', 'state_ledger.portability', 'state_ledger.writing']\n"
+        "sys.exit(', '.join(sorted(set(heavy) & set(sys.modules))) or 0)"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (0, "")

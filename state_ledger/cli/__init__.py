@@ -9,8 +9,6 @@ from importlib import import_module
 
 import click
 
-from state_ledger import __version__
-
 VERBS = {
     "serve": "state_ledger.cli.serving",
     "demo": "state_ledger.cli.demo_store",
@@ -56,7 +54,18 @@ class Verbs(click.Group):
         return command
 
 
+def _say_version(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from state_ledger import __version__  # reading it takes as long as the rest of a start
+
+        click.echo(f"state-ledger, version {__version__}")
+        ctx.exit()
+
+
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="state-ledger")
+@click.option(
+    "--version", is_flag=True, expose_value=False, is_eager=True, callback=_say_version,
+    help="Show the version and exit.",
+)
 def main() -> None:
     """The books of a Hermes Agent state.db: what it cost and why."""

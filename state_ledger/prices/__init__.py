@@ -6,8 +6,21 @@ and day; else the package; else there is no price, which is not a price of 0 (ac
 
 from __future__ import annotations
 
-from state_ledger.prices.book import PriceBook
+from typing import TYPE_CHECKING, Any
+
 from state_ledger.prices.price import BUCKETS, Price, Span
+
+if TYPE_CHECKING:
+    from state_ledger.prices.book import PriceBook
 
 __all__ = ["BUCKETS", "Price", "PriceBook", "Span"]
 """What other parts of the project need of it."""
+
+
+def __getattr__(name: str) -> Any:
+    # Loaded when asked for: every connection can tell prices, and few are asked for one.
+    if name == "PriceBook":
+        from state_ledger.prices.book import PriceBook
+
+        return PriceBook
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

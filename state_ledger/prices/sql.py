@@ -6,10 +6,12 @@ import json
 from collections.abc import Callable
 from datetime import date, datetime, time, timezone
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from state_ledger.prices.book import PriceBook
 from state_ledger.prices.price import BUCKETS, Span
+
+if TYPE_CHECKING:
+    from state_ledger.prices.book import PriceBook
 
 FIRST, LAST = 0, 1_000_000_000_000
 """Epoch seconds before and after everything that can be a time: the open ends of a price."""
@@ -17,6 +19,8 @@ FIRST, LAST = 0, 1_000_000_000_000
 
 @cache
 def _package_alone() -> PriceBook:
+    from state_ledger.prices.book import PriceBook
+
     return PriceBook()
 
 

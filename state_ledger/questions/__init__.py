@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -163,10 +163,10 @@ def ask(
     Raises UnknownQuestion, ParameterError for a value that cannot be meant, and
     sqlite3.OperationalError when the connection interrupts the query.
     """
-    questions = asked_of(connection)
-    if name not in questions:
-        raise UnknownQuestion(f"There is no question named {name!r}; known are {', '.join(sorted(questions))}.")
-    question = questions[name]
+    question = asked_of(connection).get(name) if isinstance(connection, engines.Several) else named(name)
+    if question is None:
+        known = ", ".join(sorted(asked_of(connection)))
+        raise UnknownQuestion(f"There is no question named {name!r}; known are {known}.")
     settings = Settings() if settings is None else settings
     checked = question.check(parameters or {}, settings)
     # Relative defaults are resolved by the SQL itself; to SQLite they are a value left out.
@@ -279,11 +279,30 @@ def of_stores() -> dict[str, Question]:
 def _all() -> dict[str, Question]:
     found: dict[str, Question] = {}
     for path in sorted(assets.folder("canned_queries").glob("*/*.sql")):
-        question = read(path)
+        question = _kept(path)
         if question.name in found:
             raise MalformedQuestion(f"{path.name}: two canned queries are named {question.name}.")
         found[question.name] = question
     return found
+
+
+@lru_cache(maxsize=256)
+def named(name: str) -> Question | None:
+    """One canned query of a store, without reading the others; None where there is none of this name.
+
+    Raises MalformedQuestion, also where two have the name.
+    """
+    every = assets.folder("canned_queries").glob("*/*.sql")
+    paths = [path for path in every if path.stem == name and path.parent.name != OF_STORES]
+    if len(paths) > 1:
+        raise MalformedQuestion(f"{paths[0].name}: two canned queries are named {name}.")
+    return _kept(paths[0]) if paths else None
+
+
+@cache
+def _kept(path: Path) -> Question:
+    """A shipped canned query, one object however it is asked for: its SQL is compiled once for each."""
+    return read(path)
 
 
 def read(path: Path) -> Question:

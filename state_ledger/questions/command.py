@@ -70,21 +70,21 @@ def _ask(name: str, path: Path, parameters: dict[str, str]) -> Result:
 def _question(name: str) -> Question:
     from state_ledger import questions
 
-    known = questions.load()
-    if name not in known:
+    found = questions.named(name)
+    if found is None:
         raise questions.UnknownQuestion(
             f"There is no canned query named {name}; `state-ledger query --list` lists them."
         )
-    return known[name]
+    return found
 
 
 def _say(answer: Result, form: str) -> None:
-    from state_ledger.portability.formats import csv_rows
-
     if form == "json":
         head = answer.question.head(answer.parameters, answer.columns)
         output.echo_json({**head, "rows": answer.records(), "truncated": answer.truncated})
     elif form == "csv":
+        from state_ledger.portability.formats import csv_rows
+
         click.echo((csv_rows.head(answer.columns).decode() + csv_rows.lines(answer.rows)).rstrip("\r\n"))
     else:
         click.echo(output.table(answer.columns, answer.rows))

@@ -7,13 +7,13 @@ hit, for `json_each`.
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from state_ledger.companion import beside
-from state_ledger.search import marks, vocabulary
-from state_ledger.search.answering import find
-from state_ledger.search.request import NEWEST, SORTS, Request
+from state_ledger.search import vocabulary
 from state_ledger.sqlite import Connection, reference
+
+if TYPE_CHECKING:
+    from state_ledger.search.request import Request
 
 BUDGET_S = 0.6
 """Seconds that a query looks for what no index knows: it has to end within Datasette's own limit."""
@@ -32,6 +32,9 @@ def install(connection: Connection) -> None:
         sort: Any, before: Any, limit: Any,
     ) -> str:  # fmt: skip
         """Text arguments may be NULL or ''; several sources, roles or models stand with commas between."""
+        # Not at the top: every connection has this function, and few of them search.
+        from state_ledger.search.request import NEWEST, SORTS, Request
+
         request = Request(
             _typed(q),
             sources=_names(source) or None,
@@ -50,6 +53,10 @@ def install(connection: Connection) -> None:
 
 
 def _answer(connection: Connection, request: Request) -> str:
+    from state_ledger.companion import beside
+    from state_ledger.search import marks
+    from state_ledger.search.answering import find
+
     with beside(connection) as companion:
         answer = find(connection, request, companion=companion, budget_s=BUDGET_S)
     return json.dumps(
