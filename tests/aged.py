@@ -45,8 +45,9 @@ def ended(days: float, reason: str = "exit") -> dict[str, Any]:
     return {"ended_at": ago(days), "end_reason": reason}
 
 
-def lock(writer: Writer, session: str, until: float) -> None:
-    """A compression lock on a session until a moment."""
+def lock(writer: Writer, session: str, lasts_s: float = 3600) -> None:
+    """A compression lock on a session from now on, whenever the tests began."""
+    until = time.time() + lasts_s
     writer.connection.execute(
         "INSERT INTO compression_locks(session_id, holder, acquired_at, expires_at) VALUES (?, 'somebody', ?, ?)",
         (session, until - 300, until),

@@ -21,7 +21,7 @@ from state_ledger.portability.formats import FORMATS, csv_rows, html_page, markd
 from state_ledger.portability.scope import NothingToExport, Scope
 from state_ledger.portability.source import Source
 from state_ledger.sqlite import sqlite3
-from tests.conftest import fewer, names_in
+from tests.conftest import drop_triggers, fewer, names_in
 from tests.exported import CASE_16, CASE_20, cells, exported, exported_bytes, lines, write
 
 COMMAND = [sys.executable, "-c", "from state_ledger.cli import main; main()"]
@@ -450,8 +450,7 @@ def test_memory_stays_flat_however_many_messages(tmp_path: Path) -> None:
     for path, number in ((small, 1000), (large, fewer(300_000))):
         SessionDB(path).close()
         connection = sqlite3.connect(path)
-        for trigger in [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")]:
-            connection.execute(f'DROP TRIGGER "{trigger}"')
+        drop_triggers(connection)
         connection.execute("INSERT INTO sessions(id,source,started_at) VALUES('s','cli',1)")
         connection.execute(
             "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM n WHERE n < ?)"

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -16,7 +17,7 @@ import pytest
 from state_ledger import SessionDB, questions
 from state_ledger.portability import question_file
 from state_ledger.sqlite import sqlite3
-from tests.conftest import fewer, free_port, wait_for
+from tests.conftest import drop_triggers, fewer, free_port, wait_for
 from tests.exported import CASE_20, cells, lines, write
 from tests.page_checks import check
 
@@ -177,13 +178,17 @@ async def test_a_question_that_fails_on_the_way_gives_no_file(
 @pytest.fixture
 def big_store(tmp_path: Path) -> Path:
     """A store whose export does not fit into the buffers between server and client."""
-    return write(
-        tmp_path / "state.db",
-        """INSERT INTO sessions(id,source,started_at) VALUES('s1','cli',1);
-        WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM n WHERE n < 2000)
-        INSERT INTO messages(session_id,role,content,timestamp)
-        SELECT 's1','user',hex(randomblob(4000)),n FROM n;""",
-    )
+    path = tmp_path / "state.db"
+    SessionDB(path).close()
+    with closing(sqlite3.connect(path)) as connection:
+        drop_triggers(connection)
+        connection.executescript(
+            """INSERT INTO sessions(id,source,started_at) VALUES('s1','cli',1);
+            WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM n WHERE n < 2000)
+            INSERT INTO messages(session_id,role,content,timestamp)
+            SELECT 's1','user',hex(randomblob(4000)),n FROM n;"""
+        )
+    return path
 
 
 def open_export(address: str, form: str) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
@@ -279,8 +284,7 @@ def test_the_server_stays_small_however_many_messages(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     SessionDB(path).close()
     connection = sqlite3.connect(path)
-    for trigger in [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")]:
-        connection.execute(f'DROP TRIGGER "{trigger}"')
+    drop_triggers(connection)
     connection.execute("INSERT INTO sessions(id,source,started_at) VALUES('s1','cli',1),('s2','cli',1)")
     connection.execute(
         "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM n WHERE n < ?)"

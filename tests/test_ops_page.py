@@ -7,7 +7,6 @@ import json
 import re
 import shlex
 import shutil
-import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -47,7 +46,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     writer = Writer(path)
     household(writer)
     add(writer, "compressing", "busy", at=ago(120), **ended(120))
-    lock(writer, "compressing", time.time() + 3600)
+    lock(writer, "compressing")
     hostile = ATTACKS["broken image"]
     add(writer, "hostile", "x", at=ago(300), started_at=ago(301), source=hostile, title=hostile)
     add(writer, "hostile too", "y", at=ago(300), source=hostile, title="'; rm -rf ~; '", **ended(299))

@@ -132,7 +132,7 @@ def test_what_changed_since_the_plan_stays_and_is_reported(writer: Writer) -> No
         "UPDATE sessions SET title = 'kept' WHERE id = 'renamed'",
     ):
         writer.connection.execute(sql)
-    lock(writer, "locked", NOW + 60)
+    lock(writer, "locked")
     done = pruning.prune(writer, plan)
     assert done.deleted == ["same"]
     assert done.left == {

@@ -84,7 +84,7 @@ def test_without_any_filter_the_age_is_ninety_days_and_the_command_says_so(house
 
 
 def test_what_is_being_compressed_stays_until_the_lock_runs_out(household: Writer) -> None:
-    lock(household, "finished", NOW + 60)
+    lock(household, "finished")
     assert stays(planned(household, 90))["locked"] == ("finished",)
     household.connection.execute("UPDATE compression_locks SET expires_at = ?", (NOW - 1,))
     assert "finished" in planned(household, 90).delete
@@ -96,7 +96,7 @@ def test_what_continues_in_a_pinned_or_locked_segment_is_in_use(writer: Writer, 
     pinned = int(mark == "pinned")
     add(writer, "last", "two", parent_session_id="first", started_at=ago(150), pinned=pinned, **ended(140))
     if mark == "locked":
-        lock(writer, "last", NOW + 60)
+        lock(writer, "last")
     assert stays(planned(writer, 90)) == {mark: ("last",), "in_use": ("first",)}
 
 
@@ -181,7 +181,7 @@ def test_the_canned_query_is_the_same_plan(demo_store: Path, days: int) -> None:
 
 
 def test_the_canned_query_knows_every_reason(household: Writer) -> None:
-    lock(household, "silent", NOW + 60)
+    lock(household, "silent")
     add(household, "odd", started_at=float("inf"), **ended(1))
     with closing(open_for_reading(household.path)) as connection:
         outcomes = agree(connection, 90, int(NOW))
@@ -346,7 +346,7 @@ def fill(writer: Writer, population: list[dict[str, Any]]) -> None:
             columns = {name: value for name, value in row.items() if name not in ("id", "at", "texts", "locked")}
             add(writer, row["id"], *["word"] * row["texts"], at=row["at"], **columns)
             if row["locked"]:
-                lock(writer, row["id"], NOW + 3600)
+                lock(writer, row["id"])
 
     writer.write(work)
 

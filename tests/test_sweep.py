@@ -113,7 +113,7 @@ def test_what_is_used_or_ended_since_the_plan_is_left(writer: Writer) -> None:
     add(writer, "other", "new")
     writer.connection.execute("UPDATE messages SET session_id = 'used', timestamp = ? WHERE content = 'new'", (ago(1),))
     writer.connection.execute("UPDATE sessions SET ended_at = 5, end_reason = 'exit' WHERE id = 'ended'")
-    lock(writer, "locked", NOW + 60)
+    lock(writer, "locked")
     assert sweeping.sweep(writer, plan, 90, now=NOW) == ["idle"]
     assert writer.value("SELECT end_reason FROM sessions WHERE id = 'ended'") == "exit"
 
@@ -238,7 +238,7 @@ def test_if_other_sessions_would_go_than_were_shown_nothing_does(chain: Writer) 
 
 
 def test_what_is_being_compressed_is_not_deleted(chain: Writer, path: Path) -> None:
-    lock(chain, "errand", NOW + 600)
+    lock(chain, "errand")
     done = run("delete", path, "L", "--yes", "--no-backup")
     assert done.exit_code == 1 and "errand is being compressed at the moment. Nothing was deleted" in done.stderr
     assert len(sessions(chain)) == 5

@@ -23,12 +23,12 @@ from state_ledger.errors import StoreFullError
 from state_ledger.session_db import SessionDB
 from state_ledger.sqlite import sqlite3
 from state_ledger.writing import journal
-from tests.conftest import ROOT, unix
+from tests.conftest import ROOT, fewer, unix
 
 STRESS = os.environ.get("STATE_LEDGER_STRESS") == "1"
 PROCESSES = 8
-APPENDS = 2500 if STRESS else 300
-KILLS = 150 if STRESS else 25
+APPENDS = 2500 if STRESS else fewer(300, 60)
+KILLS = 150 if STRESS else fewer(25, 8)
 KILL_EVERY_S = 0.2
 
 
@@ -132,7 +132,7 @@ def test_what_was_acknowledged_survives_kills(tmp_path: Path) -> None:
     for name in list(running):
         end(name)
 
-    assert sum(map(len, acknowledged.values())) > 100
+    assert sum(map(len, acknowledged.values())) > 4 * KILLS
     for name, numbers in acknowledged.items():
         stored = contents(path, name)
         assert numbers == list(range(len(numbers)))
