@@ -26,7 +26,7 @@ from state_ledger.sqlite import sqlite3
 from state_ledger.writing.writer import Writer
 
 # Machines that run the tests are shared: a slow example says nothing about the code.
-settings.register_profile("state-ledger", deadline=None)
+settings.register_profile("state-ledger", deadline=None, max_examples=60)
 settings.load_profile("state-ledger")
 
 EXAMPLES_VARIABLE = "STATE_LEDGER_EXAMPLES_DIVISOR"

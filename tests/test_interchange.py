@@ -18,7 +18,9 @@ import pytest
 from state_ledger.connection import open_for_reading
 from state_ledger.demo import make_demo
 from state_ledger.sqlite import sqlite3
-from tests.hermes import VERSIONS, StoreProcess, our_store, real_store
+from tests.conftest import fewer
+from tests.hermes import VERSIONS as RELEASES
+from tests.hermes import StoreProcess, our_store, real_store
 from tests.interchange_books import SEARCHED, STRUCTURED, Books, Snapshot, missing, write_books
 
 SECONDS = 30.0 if os.environ.get("STATE_LEDGER_STRESS") == "1" else 8.0
@@ -29,6 +31,7 @@ pytestmark = pytest.mark.filterwarnings("error")
 
 Opener = Callable[[Path], AbstractContextManager[StoreProcess]]
 
+VERSIONS = RELEASES[-fewer(3) :]
 every_version = pytest.mark.parametrize("version", VERSIONS)
 
 
