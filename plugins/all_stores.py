@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 CACHE = ("cache_ratio_per_store", "cache_ratio_per_model", "cache_ratio_per_source", "cache_worst_sessions")
 """The questions whose answers the cache page shows."""
 
-HOME_READS = " ".join(questions.load()[name].sql for name in ("ledger_problems", "top_work", "lineage_problems"))
-"""SQL that names every view which the home asks for."""
+HOME_READS = ("ledger_problems", "top_work", "lineage_problems")
+"""Questions that together read every view which the home asks for."""
 
 
 @hookimpl
@@ -64,7 +64,7 @@ async def all_home(request: Any, datasette: Datasette) -> Response:
     def read(reading: Reading) -> tuple[Home, list[dict[str, Any]], list[str], int]:
         ask = Ask(reading.connection, reading.shelf.settings)
         # All that the page needs is read first, so that all of it speaks of the same stores.
-        reading.prepare(HOME_READS)
+        reading.prepare(" ".join(questions.load()[name].sql for name in HOME_READS))
         home = read_home(ask, None)
         return home, _stores(ask, home.asked), reading.notices, reading.copies
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +43,6 @@ async def money_page(request: Any, datasette: Datasette) -> Response:
     status, problems = (400 if wrong else 200), [str(error) for error in wrong]
     if not wrong:
         try:
-            await asyncio.to_thread(settings.price_book.load)
             found = await page.read(datasette, name, lambda ask: read_money(ask, period, values))
             context |= _answer(found, values, at)
         except (OutOfTime, Unanswered) as error:

@@ -12,7 +12,7 @@ from datasette import hookimpl
 from datasette.utils import tilde_decode
 from datasette.utils.asgi import Response
 
-from state_ledger import questions
+from state_ledger import prices, questions
 from state_ledger.errors import ParameterError
 from state_ledger.plugins import address, compat, json_answer
 from state_ledger.plugins.stores import registry
@@ -180,11 +180,8 @@ def asgi_wrapper(datasette: Datasette) -> Callable[[address.App], address.App]:
             # Of a value that is given twice Datasette takes the first.
             query = scope.get("query_string", b"").decode("latin-1")
             given = dict(reversed(parse_qsl(query, keep_blank_values=True)))
-            settings = registry(datasette).settings
-            if question.reads_prices:
-                await asyncio.to_thread(settings.price_book.load)
             try:
-                question.check(given, settings)
+                question.check(given, registry(datasette).settings)
             except ParameterError as error:
                 await (await _refuse(datasette, scope, str(error), extension)).asgi_send(send)
                 return
@@ -195,6 +192,9 @@ def asgi_wrapper(datasette: Datasette) -> Callable[[address.App], address.App]:
             elif extension == ".json" and given.get("_shape", "") == JSON_SHAPE:
                 base, _local = address.split_base(datasette, address.path_of(scope))
                 scope = address.at(scope, f"{base}/{database}/-/ask/{question.name}.json")
+            elif question.reads_prices:
+                # Here Datasette runs the SQL itself; all others ask by name, which loads them.
+                await asyncio.to_thread(prices.load)
             await app(scope, receive, send)
 
         return checked

@@ -13,8 +13,15 @@ from state_ledger.prices.price import BUCKETS, Price, Span
 if TYPE_CHECKING:
     from state_ledger.prices.book import PriceBook
 
-__all__ = ["BUCKETS", "Price", "PriceBook", "Span"]
+__all__ = ["BUCKETS", "Price", "PriceBook", "Span", "load"]
 """What other parts of the project need of it."""
+
+
+def load() -> None:
+    """Reads the package now, a third of a second once in a process: not within the time limit of a question."""
+    from state_ledger.prices.book import PACKAGE
+
+    _ = PACKAGE.providers
 
 
 def __getattr__(name: str) -> Any:

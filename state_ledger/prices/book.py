@@ -11,7 +11,7 @@ from pathlib import Path
 from state_ledger.prices import package, table
 from state_ledger.prices.price import Price, Span
 
-_PACKAGE = package.Package()
+PACKAGE = package.Package()
 
 
 class PriceBook:
@@ -23,13 +23,9 @@ class PriceBook:
     def __init__(self, path: str | Path | None = None) -> None:
         self.path = Path(path) if path else None
         self.rows: Sequence[table.Row] = table.read(self.path) if self.path else ()
-        self.package = _PACKAGE
+        self.package = PACKAGE
         # For each book its own, so that it ends with the book.
         self.spans = lru_cache(maxsize=4096)(self._spans)
-
-    def load(self) -> None:
-        """Imports the package now, a third of a second once in a process, and not within somebody's time limit."""
-        _ = self.package.providers
 
     def price(self, model: str, provider: str = "", base_url: str = "", *, on: date) -> Price | None:
         """The price on a day, UTC; None where none is known."""

@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from state_ledger import assets
+from state_ledger import assets, prices
 from state_ledger.errors import StateLedgerError
 from state_ledger.ledger.glossary import COLUMNS, Meaning
 from state_ledger.questions import engines
@@ -174,6 +174,8 @@ def ask(
     limit = int(checked["limit"]) if "limit" in checked else None
     if limit is not None:
         bound["limit"] = str(limit + 1)  # one more tells whether there are more
+    if question.reads_prices:
+        prices.load()
     columns, rows, engine = _answered(question, settings, connection, bound, watch)
     return Result(question, columns, rows[:limit], checked, limit is not None and len(rows) > limit, engine)
 
