@@ -14,6 +14,7 @@ import stat
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +31,24 @@ _CHUNK_BYTES = 1 << 20
 
 _headers: dict[tuple[int, int], int] = {}
 _headers_lock = threading.Lock()
+
+
+Moment = tuple[tuple[int, int, int, int] | None, ...]
+"""Device, inode, size and time (ns) of some files, None for one that is not there."""
+
+
+def moment(path: str | Path, suffixes: Sequence[str] = ("", "-wal", "-journal")) -> Moment:
+    """How a store, its log and its journal are now: equal while nobody writes."""
+    base = os.path.realpath(path)
+    found: list[tuple[int, int, int, int] | None] = []
+    for suffix in suffixes:
+        try:
+            status = Path(f"{base}{suffix}").stat()
+        except OSError:
+            found.append(None)
+        else:
+            found.append((status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns))
+    return tuple(found)
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,6 @@ _FULL = "database or disk is full"
 T = TypeVar("T")
 Tell = Callable[[int, int], None]
 """Told of bytes done and bytes in all, as often as a step ends."""
-Moment = tuple[tuple[int, int, int, int] | None, ...]
 
 
 class _KeptChangingError(Exception):
@@ -103,14 +102,14 @@ def settle(source: Path, target: Path) -> None:
 
 
 def _attempt(path: Path, target: Path, witness: Witness[T] | None, tell: Tell | None) -> T | None:
-    before = moment(path)
+    before = access.moment(path)
     if access.at_rest(path):  # a connection that may wait for others would leave files beside it
         if access.Sidecars.of(path).wal_bytes:
             _copy_with_log(path, target)
             return None
         with closing(_connect(read_only_uri(path, immutable=True))) as source:
             seen = _back_up(path, source, target, witness, tell, held=True)
-        if moment(path) != before:
+        if access.moment(path) != before:
             raise _KeptChangingError
         return seen
     try:
@@ -131,7 +130,7 @@ def _copy_with_log(path: Path, target: Path) -> None:
     SQLite then recovers the copy, in its own folder: recovering the store is its owner's to do. That
     nobody wrote meanwhile is seen by the sizes and times of the files before and after.
     """
-    before = moment(path)
+    before = access.moment(path)
     base = os.path.realpath(path)
     try:
         access.copy_bytes(path, target)
@@ -144,23 +143,9 @@ def _copy_with_log(path: Path, target: Path) -> None:
         raise StoreAccessError(
             path, f"{path} could not be copied ({error.strerror}).", "Run as its owner, or free some space."
         ) from error
-    if moment(path) != before:
+    if access.moment(path) != before:
         raise _KeptChangingError
     settle(path, target)
-
-
-def moment(path: Path) -> Moment:
-    """Identity, size and time of a store and of its log and journal: equal while nobody writes."""
-    base = os.path.realpath(path)
-    found: list[tuple[int, int, int, int] | None] = []
-    for suffix in ("", "-wal", "-journal"):
-        try:
-            status = Path(f"{base}{suffix}").stat()
-        except OSError:
-            found.append(None)
-        else:
-            found.append((status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns))
-    return tuple(found)
 
 
 def _connect(uri: str) -> Connection:

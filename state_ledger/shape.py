@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from state_ledger.sqlite import Connection, sqlite3
+from state_ledger.sqlite import Connection, quoted, sqlite3
 
 READ_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "sessions": (
@@ -125,8 +125,7 @@ class Shape:
 
 
 def _columns(connection: Connection, table: str) -> tuple[str, ...]:
-    quoted = table.replace('"', '""')
-    return tuple(row[1] for row in connection.execute(f'PRAGMA main.table_info("{quoted}")'))
+    return tuple(row[1] for row in connection.execute(f"PRAGMA main.table_info({quoted(table)})"))
 
 
 def _why_unreadable(connection: Connection, table: str, sql: str) -> str | None:
@@ -135,10 +134,9 @@ def _why_unreadable(connection: Connection, table: str, sql: str) -> str | None:
     A missing tokenizer shows when the table is opened (SQLite 3.40) or only when a query needs to be
     tokenised (3.53), hence a real MATCH on a full-text table.
     """
-    quoted = table.replace('"', '""')
-    probe = f'SELECT 1 FROM main."{quoted}"'
+    probe = f"SELECT 1 FROM main.{quoted(table)}"
     if "fts5" in sql.lower():
-        probe += f""" WHERE "{quoted}" MATCH '""'"""
+        probe += f""" WHERE {quoted(table)} MATCH '""'"""
     try:
         connection.execute(f"{probe} LIMIT 1").fetchone()
     except sqlite3.DatabaseError as error:

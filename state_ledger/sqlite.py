@@ -23,8 +23,8 @@ else:
         sqlite3 = _stdlib
 
 __all__ = [
-    "BUSY_TIMEOUT_S", "UNREADABLE", "Connection", "Row", "read_only_uri", "reference", "sqlite3", "store_path",
-    "version_info",
+    "BUSY_TIMEOUT_S", "UNREADABLE", "Connection", "Row", "quoted", "read_only_uri", "reference", "sqlite3",
+    "store_path", "version_info",
 ]  # fmt: skip
 
 Connection = sqlite3.Connection
@@ -52,6 +52,11 @@ def store_path(connection: Connection) -> str:
     except sqlite3.DatabaseError:
         return ""
     return next((str(row[2] or "") for row in rows if row[1] == "main"), "")
+
+
+def quoted(name: str) -> str:
+    """A name of a table or column as SQL writes it, whatever is in it."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 def reference(connection: Connection) -> Callable[[], Connection]:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from state_ledger.sqlite import UNREADABLE, Connection
+from state_ledger.sqlite import UNREADABLE, Connection, quoted
 
 EXACT_UP_TO_BYTES = 256 << 20
 """Up to this size of a file `dbstat` is asked where nothing else is said: it reads about 1 GB a second."""
@@ -224,14 +224,14 @@ class _Sample:
 
 
 def _sample(connection: Connection, table: str, alone: bool, page_size: int) -> _Sample | None:
-    name = _quoted(table)
+    name = quoted(table)
     low, high = connection.execute(
         f"SELECT (SELECT min(rowid) FROM main.{name}), (SELECT max(rowid) FROM main.{name})"
     ).fetchone()
     if low is None:
         return None
     columns = [str(row[1]) for row in connection.execute(f"PRAGMA main.table_info({name})")]
-    sizes = ", ".join(_width(_quoted(column)) for column in columns)
+    sizes = ", ".join(_width(quoted(column)) for column in columns)
     seen: dict[int, tuple[float, ...]] = {}
     densities = []
     for place in range(PROBES):
@@ -271,13 +271,13 @@ def _stored(payload: float, page_size: int) -> float:
 
 
 def _index_bytes(connection: Connection, tree: Tree, of: _Sample, page_size: int) -> int:
-    columns = [row[2] for row in connection.execute(f"PRAGMA main.index_info({_quoted(tree.name)})")]
+    columns = [row[2] for row in connection.execute(f"PRAGMA main.index_info({quoted(tree.name)})")]
     width = sum(of.widths.get(str(column), 8.0) for column in columns) + len(columns) + 8
     share = 1.0
     condition = re.search(r"\)\s*WHERE\s+(.+)$", tree.sql, re.I | re.S)
     if condition:
         share = connection.execute(
-            f"SELECT avg(({condition[1]}) IS TRUE) FROM main.{_quoted(of.table)} WHERE rowid IN ({of.ids})"
+            f"SELECT avg(({condition[1]}) IS TRUE) FROM main.{quoted(of.table)} WHERE rowid IN ({of.ids})"
         ).fetchone()[0]
     return max(page_size, int(of.rows * share * width / INDEX_FILL))
 
@@ -286,17 +286,13 @@ def _text_bytes(connection: Connection, name: str, page_size: int) -> int:
     """The pages of each segment of a full-text index, found by the ends of their numbers."""
     taken, at = 0, 0
     while True:
-        after = connection.execute(f"SELECT min(id) FROM main.{_quoted(name)} WHERE id >= ?", (at,)).fetchone()[0]
+        after = connection.execute(f"SELECT min(id) FROM main.{quoted(name)} WHERE id >= ?", (at,)).fetchone()[0]
         if after is None:
             return max(taken * page_size, page_size)
         segment = after // _LEAF
         # Of min and max in one statement SQLite makes a walk, of each alone a look-up.
         last = connection.execute(
-            f"SELECT max(id) FROM main.{_quoted(name)} WHERE id < ?", (segment * _LEAF + (1 << 31),)
+            f"SELECT max(id) FROM main.{quoted(name)} WHERE id < ?", (segment * _LEAF + (1 << 31),)
         ).fetchone()[0]
         taken += max(1, last - after + 1)
         at = (segment + 1) * _LEAF
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -9,13 +9,13 @@ nothing can have been written, and SQLite is not touched at all.
 
 from __future__ import annotations
 
-import os
 import secrets
 import threading
 import time
 from pathlib import Path
 
 from state_ledger import access
+from state_ledger.access import Moment
 from state_ledger.errors import StoreAccessError
 from state_ledger.sqlite import Connection, read_only_uri, sqlite3
 
@@ -24,8 +24,6 @@ SETTLED_S = 2.0
 
 _PROCESS = secrets.token_hex(4)
 """Versions of two processes never agree: after a restart a reader asks once more, which does no harm."""
-
-_Files = tuple[tuple[int, int, int, int] | None, ...]
 
 
 class Watch:
@@ -41,7 +39,7 @@ class Watch:
         self.asked = 0
         self._lock = threading.Lock()
         self._connection: Connection | None = None
-        self._files: _Files | None = None
+        self._files: Moment | None = None
         self._number: int | None = None
         self._changes = 0
 
@@ -52,7 +50,7 @@ class Watch:
         writer without a write-ahead log holds its lock, the last version stands: the change is told after.
         """
         with self._lock:
-            files = self._look()
+            files = access.moment(self.path, ("", "-wal"))
             if files != self._files or not _settled(files):
                 self._ask(files)
             return f"{_PROCESS}-{self._changes}"
@@ -62,7 +60,7 @@ class Watch:
         with self._lock:
             self._let_go()
 
-    def _ask(self, files: _Files) -> None:
+    def _ask(self, files: Moment) -> None:
         self.asked += 1
         replaced = self._files is None or _identity(files) != _identity(self._files)
         if replaced:
@@ -93,11 +91,6 @@ class Watch:
         (row,) = self._connection.execute("PRAGMA data_version").fetchall()
         return int(row[0])
 
-    def _look(self) -> _Files:
-        """Device, inode, size and time of the store and of its log, whichever there is."""
-        base = os.path.realpath(self.path)
-        return tuple(_stat(f"{base}{suffix}") for suffix in ("", "-wal"))
-
     def _let_go(self) -> None:
         if self._connection is not None:
             self._connection.close()
@@ -125,19 +118,11 @@ class Watches:
             self._held.clear()
 
 
-def _stat(path: str) -> tuple[int, int, int, int] | None:
-    try:
-        found = Path(path).stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
-
-
-def _settled(files: _Files) -> bool:
+def _settled(files: Moment) -> bool:
     now = time.time_ns()
     return all(each is None or now - each[3] > SETTLED_S * 1e9 for each in files)
 
 
-def _identity(files: _Files) -> tuple[int, int] | None:
+def _identity(files: Moment) -> tuple[int, int] | None:
     """Which file is at the path; another one has to be opened anew."""
     return None if files[0] is None else files[0][:2]

@@ -7,7 +7,7 @@ before a search. A few look-ups by key: a fraction of a millisecond whatever the
 from __future__ import annotations
 
 from state_ledger.full_text import WORDS
-from state_ledger.sqlite import Connection, sqlite3
+from state_ledger.sqlite import Connection, quoted, sqlite3
 
 
 def why_unusable(
@@ -24,7 +24,7 @@ def why_unusable(
     if index is None:
         return f"The table {content_table} has no search index."
     try:
-        connection.execute(f"SELECT rowid FROM main.{_quoted(index)} WHERE {_quoted(index)} MATCH '\"a\"' LIMIT 1")
+        connection.execute(f"SELECT rowid FROM main.{quoted(index)} WHERE {quoted(index)} MATCH '\"a\"' LIMIT 1")
     except sqlite3.DatabaseError as error:
         return f"The search index {index} cannot be used here ({error})."
     if _has_rows(connection, content_table) and not _has_rows(connection, f"{index}_docsize"):
@@ -64,7 +64,7 @@ def _newest_left_out(connection: Connection) -> tuple[int, int] | None:
 
 def _has_rows(connection: Connection, table: str) -> bool:
     try:
-        found = connection.execute(f"SELECT 1 FROM main.{_quoted(table)} LIMIT 1").fetchone()
+        found = connection.execute(f"SELECT 1 FROM main.{quoted(table)} LIMIT 1").fetchone()
     except sqlite3.DatabaseError:
         # An index may be declared without sizes (columnsize=0); then nothing says that it is empty.
         return True
@@ -88,7 +88,3 @@ def rows_waiting(connection: Connection, family: str = "fts") -> tuple[int, int]
         return None
     done, goal = marks.get(progress, -1), marks.get(high_water, -1)
     return (max(done, 0), goal) if goal > done else None
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

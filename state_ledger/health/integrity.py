@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from state_ledger import access, storage
-from state_ledger.sqlite import UNREADABLE, Connection, sqlite3
+from state_ledger.sqlite import UNREADABLE, Connection, quoted, sqlite3
 
 PIECE_S = 5.0
 """How long the check of one table may keep a read transaction open, unless all of it was asked for."""
@@ -136,7 +136,7 @@ def _complaints(connection: Connection, table: str, piece_s: float | None) -> li
         deadline = time.monotonic() + piece_s
         connection.set_progress_handler(lambda: int(time.monotonic() > deadline), _STEPS)
     try:
-        rows = connection.execute(f"PRAGMA main.{check}({_quoted(table)})").fetchall()
+        rows = connection.execute(f"PRAGMA main.{check}({quoted(table)})").fetchall()
     except UNREADABLE as error:
         return None if "interrupted" in str(error) else [str(error)]
     finally:
@@ -169,11 +169,11 @@ def _told_apart(
 
 def _reading_to_the_end(connection: Connection, table: str) -> str | None:
     """SQLite's words if a row of a table cannot be read, None if all can."""
-    columns = [str(row[1]) for row in connection.execute(f"PRAGMA main.table_info({_quoted(table)})")]
+    columns = [str(row[1]) for row in connection.execute(f"PRAGMA main.table_info({quoted(table)})")]
     # The sum of the lengths needs every byte of every text, also those on pages of their own.
-    read = " + ".join(f"coalesce(length(CAST({_quoted(column)} AS TEXT)), 0)" for column in columns)
+    read = " + ".join(f"coalesce(length(CAST({quoted(column)} AS TEXT)), 0)" for column in columns)
     try:
-        connection.execute(f"SELECT count(*), total({read}) FROM main.{_quoted(table)} NOT INDEXED").fetchall()
+        connection.execute(f"SELECT count(*), total({read}) FROM main.{quoted(table)} NOT INDEXED").fetchall()
     except UNREADABLE as error:
         return str(error)
     return None
@@ -183,7 +183,7 @@ def _walk(connection: Connection, table: str, index: str) -> str | None:
     """SQLite's words if an index cannot be walked through, None if it can or has no walk of its own."""
     try:
         # Not a plain count: for that SQLite takes whichever index is smallest, whatever it is told.
-        connection.execute(f"SELECT total(rowid) FROM main.{_quoted(table)} INDEXED BY {_quoted(index)}").fetchall()
+        connection.execute(f"SELECT total(rowid) FROM main.{quoted(table)} INDEXED BY {quoted(index)}").fetchall()
     except sqlite3.OperationalError:
         return None  # a partial index answers only queries with its condition
     except UNREADABLE as error:
@@ -201,7 +201,3 @@ def _text_complaints(
             unchecked[name] = "the check would have taken too long"
         elif says and not says[0].startswith((*_BUSY, "no such")) and not says[0].startswith("unable to validate"):
             yield Damage(TEXT_INDEX, name, says[0], in_pages=False)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -20,7 +20,7 @@ from state_ledger.errors import StateLedgerError, StoreAccessError
 from state_ledger.full_text import cjk
 from state_ledger.health import integrity, orphans
 from state_ledger.health.patient import AT_REST, admit
-from state_ledger.sqlite import UNREADABLE, Connection, read_only_uri, sqlite3, store_path
+from state_ledger.sqlite import UNREADABLE, Connection, quoted, read_only_uri, sqlite3, store_path
 
 RANGE_ROWS = 2000
 BLIND_ROWS = 100_000
@@ -215,7 +215,7 @@ class _Table:
         self.connection = connection
         self.reader = reader
         self.name = name
-        info = reader.execute(f"PRAGMA main.table_info({_quoted(name)})").fetchall()
+        info = reader.execute(f"PRAGMA main.table_info({quoted(name)})").fetchall()
         self.columns = [str(row[1]) for row in info]
         self.needed = {str(row[1]) for row in info if row[3] or row[5]}
         # A key that is the row id itself needs no other name for it.
@@ -251,14 +251,14 @@ class _Table:
     def _one(self, function: str) -> int | str | None:
         try:
             found: int | None = self.reader.execute(
-                f"SELECT {function}(rowid) FROM main.{_quoted(self.name)} NOT INDEXED"
+                f"SELECT {function}(rowid) FROM main.{quoted(self.name)} NOT INDEXED"
             ).fetchone()[0]
         except UNREADABLE as error:
             return str(error)
         return found
 
     def _indexes(self) -> list[str]:
-        rows = self.reader.execute(f"PRAGMA main.index_list({_quoted(self.name)})").fetchall()
+        rows = self.reader.execute(f"PRAGMA main.index_list({quoted(self.name)})").fetchall()
         return [str(row[1]) for row in rows if not row[4]]  # a partial index does not know every row
 
     def _of_index(self, index: str) -> tuple[int, int, int] | None:
@@ -266,7 +266,7 @@ class _Table:
         try:
             first, last, number = self.reader.execute(
                 "SELECT min(+rowid), max(+rowid), count(+rowid)"
-                f" FROM main.{_quoted(self.name)} INDEXED BY {_quoted(index)}"
+                f" FROM main.{quoted(self.name)} INDEXED BY {quoted(index)}"
             ).fetchone()
         except UNREADABLE:
             return None
@@ -287,7 +287,7 @@ class _Table:
 
     def _range(self, low: int, high: int) -> None:
         if self._can_read(self.columns, low, high):
-            self.rows += self._insert([_quoted(column) for column in self.columns], low, high)
+            self.rows += self._insert([quoted(column) for column in self.columns], low, high)
         elif low == high:
             self._one_row(low)
         else:
@@ -299,15 +299,15 @@ class _Table:
         self.unread += 1
         readable = [column for column in self.columns if self._can_read([column], number, number)]
         if readable and self.needed <= set(readable):
-            kept = [_quoted(column) if column in readable else "NULL" for column in self.columns]
+            kept = [quoted(column) if column in readable else "NULL" for column in self.columns]
             self.partial += self._insert(kept, number, number)
 
     def _can_read(self, columns: list[str], low: int, high: int) -> bool:
         # The length of a text needs every byte of it, also those on pages of their own.
-        lengths = " + ".join(f"coalesce(length(CAST({_quoted(column)} AS TEXT)), 0)" for column in columns)
+        lengths = " + ".join(f"coalesce(length(CAST({quoted(column)} AS TEXT)), 0)" for column in columns)
         try:
             self.reader.execute(
-                f"SELECT total({lengths}) FROM main.{_quoted(self.name)} NOT INDEXED WHERE rowid BETWEEN ? AND ?",
+                f"SELECT total({lengths}) FROM main.{quoted(self.name)} NOT INDEXED WHERE rowid BETWEEN ? AND ?",
                 (low, high),
             ).fetchall()
         except UNREADABLE:
@@ -315,13 +315,13 @@ class _Table:
         return True
 
     def _insert(self, values: list[str], low: int, high: int) -> int:
-        columns = [_quoted(column) for column in self.columns]
+        columns = [quoted(column) for column in self.columns]
         if not self.has_own_id:
             columns, values = ["rowid", *columns], ["rowid", *values]
         # Two rows with one key can only be damage: the first is kept.
         return self.connection.execute(
-            f"INSERT OR IGNORE INTO main.{_quoted(self.name)}({', '.join(columns)}) SELECT {', '.join(values)}"
-            f" FROM old.{_quoted(self.name)} NOT INDEXED WHERE rowid BETWEEN ? AND ?",
+            f"INSERT OR IGNORE INTO main.{quoted(self.name)}({', '.join(columns)}) SELECT {', '.join(values)}"
+            f" FROM old.{quoted(self.name)} NOT INDEXED WHERE rowid BETWEEN ? AND ?",
             (low, high),
         ).rowcount
 
@@ -355,10 +355,10 @@ def _texts(connection: Connection, entries: list[tuple[str, str]]) -> dict[str, 
         try:
             connection.execute(sql)
             if re.search(r"content\s*=", sql, re.I):
-                connection.execute(f"INSERT INTO main.{_quoted(name)}({_quoted(name)}) VALUES ('rebuild')")
+                connection.execute(f"INSERT INTO main.{quoted(name)}({quoted(name)}) VALUES ('rebuild')")
             else:  # it keeps a copy of the text, as versions 11 to 22 made it: store-format, 1.6, layout C
                 connection.execute(
-                    f"INSERT INTO main.{_quoted(name)}(rowid, content) SELECT id, coalesce(content, '') || ' ' ||"
+                    f"INSERT INTO main.{quoted(name)}(rowid, content) SELECT id, coalesce(content, '') || ' ' ||"
                     " coalesce(tool_name, '') || ' ' || coalesce(tool_calls, '') FROM main.messages"
                 )
         except UNREADABLE as error:
@@ -373,7 +373,3 @@ def _texts(connection: Connection, entries: list[tuple[str, str]]) -> dict[str, 
 
 def _is_about_room(error: Exception) -> bool:
     return "is full" in str(error) or "disk I/O" in str(error)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -21,7 +21,7 @@ from state_ledger.errors import StateLedgerError, StoreAccessError, StoreFullErr
 from state_ledger.full_text import cjk
 from state_ledger.full_text import layout as text_layout
 from state_ledger.full_text.layout import Layout
-from state_ledger.sqlite import Connection, sqlite3
+from state_ledger.sqlite import Connection, quoted, sqlite3
 from state_ledger.writing import checkpoints, contention
 
 MERGE_PAGES = 500
@@ -186,7 +186,7 @@ def rebuild_index(path: Path, name: str) -> None:
         elif connection.execute(
             "SELECT 1 FROM main.sqlite_master WHERE type = 'index' AND name = ?", (name,)
         ).fetchone():
-            work = lambda: connection.execute(f"REINDEX main.{_quoted(name)}").fetchall()  # noqa: E731
+            work = lambda: connection.execute(f"REINDEX main.{quoted(name)}").fetchall()  # noqa: E731
         else:
             raise StateLedgerError(f"{path} has no index named {name}; `state-ledger sizes` lists them.")
         try:
@@ -215,7 +215,7 @@ def _rebuild_text(path: Path, connection: Connection, name: str) -> Callable[[],
 
     def rebuild() -> None:
         for each in names:
-            connection.execute(f"INSERT INTO main.{_quoted(each)}({_quoted(each)}) VALUES ('rebuild')")
+            connection.execute(f"INSERT INTO main.{quoted(each)}({quoted(each)}) VALUES ('rebuild')")
         if half_built:
             gate = full_text.WORDS.gate
             text_layout.clear_marks(connection, f"{gate}_high_water", f"{gate}_progress")
@@ -225,7 +225,7 @@ def _rebuild_text(path: Path, connection: Connection, name: str) -> Callable[[],
 
 def _merge_late(connection: Connection, name: str) -> None:
     for setting, value in (("automerge", full_text.AUTOMERGE), ("crisismerge", full_text.CRISISMERGE)):
-        connection.execute(f"INSERT INTO main.{_quoted(name)}({_quoted(name)}, rank) VALUES (?, ?)", (setting, value))
+        connection.execute(f"INSERT INTO main.{quoted(name)}({quoted(name)}, rank) VALUES (?, ?)", (setting, value))
 
 
 def _merge(path: Path, connection: Connection, name: str, pages: int) -> bool:
@@ -233,7 +233,7 @@ def _merge(path: Path, connection: Connection, name: str, pages: int) -> bool:
 
     def work() -> bool:
         before = connection.total_changes
-        connection.execute(f"INSERT INTO main.{_quoted(name)}({_quoted(name)}, rank) VALUES ('merge', ?)", (pages,))
+        connection.execute(f"INSERT INTO main.{quoted(name)}({quoted(name)}, rank) VALUES ('merge', ?)", (pages,))
         return connection.total_changes - before >= 2
 
     return _write(path, connection, work)
@@ -241,7 +241,7 @@ def _merge(path: Path, connection: Connection, name: str, pages: int) -> bool:
 
 def _opens(connection: Connection, name: str) -> bool:
     try:
-        connection.execute(f"SELECT 1 FROM main.{_quoted(name)} WHERE {_quoted(name)} MATCH '\"a\"' LIMIT 1").fetchone()
+        connection.execute(f"SELECT 1 FROM main.{quoted(name)} WHERE {quoted(name)} MATCH '\"a\"' LIMIT 1").fetchone()
     except sqlite3.DatabaseError:
         return False
     return True
@@ -262,7 +262,3 @@ def _write(path: Path, connection: Connection, work: Callable[[], T]) -> T:
         return result
 
     return contention.patiently(path, attempt)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from state_ledger.sqlite import Connection, sqlite3
+from state_ledger.sqlite import Connection, quoted, sqlite3
 
 View = tuple[str, str]
 """Name and SELECT of a view."""
@@ -19,7 +19,7 @@ View = tuple[str, str]
 
 def at_once(views: Iterable[View]) -> str:
     """A script that writes the views which the TEMP schema does not have yet into it."""
-    rows = ", ".join(f"({_text(name)}, {_text(f'CREATE VIEW {_name(name)} AS {select}')})" for name, select in views)
+    rows = ", ".join(f"({_text(name)}, {_text(f'CREATE VIEW {quoted(name)} AS {select}')})" for name, select in views)
     return (
         "PRAGMA writable_schema = 1; BEGIN;"
         " INSERT INTO temp.sqlite_master SELECT 'view', column1, column1, 0, column2"
@@ -31,7 +31,7 @@ def at_once(views: Iterable[View]) -> str:
 
 def one_by_one(views: Iterable[View]) -> str:
     """A script that creates the views which are not there yet."""
-    created = "; ".join(f"CREATE TEMP VIEW IF NOT EXISTS {_name(name)} AS {select}" for name, select in views)
+    created = "; ".join(f"CREATE TEMP VIEW IF NOT EXISTS {quoted(name)} AS {select}" for name, select in views)
     return f"BEGIN; {created}; COMMIT"
 
 
@@ -56,10 +56,6 @@ def make(connection: Connection, quick: str, slow: str, *, sign: str) -> None:
 
 def _is_there(connection: Connection, view: str) -> bool:
     return connection.execute(f"PRAGMA temp.table_info({_text(view)})").fetchone() is not None
-
-
-def _name(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _text(text: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from state_ledger.schema import declared_columns
 from state_ledger.shape import Shape
-from state_ledger.sqlite import Connection, sqlite3
+from state_ledger.sqlite import Connection, quoted, sqlite3
 
 PAGE_ROWS = 500
 PAGE_CHARACTERS = 1 << 20
@@ -36,7 +36,7 @@ class Source:
             table: _columns(table, self.shape) for table in ("sessions", "messages", "session_model_usage")
         }
         live = set(self.shape.tables.get("messages", ()))
-        listed = ", ".join(_quoted(name) if name in live else "NULL" for name in self.columns["messages"])
+        listed = ", ".join(quoted(name) if name in live else "NULL" for name in self.columns["messages"])
         self._among = (
             f"SELECT {listed} FROM main.messages WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"
         )
@@ -133,11 +133,7 @@ def _columns(table: str, shape: Shape) -> tuple[str, ...]:
     return (*declared, *(name for name in live if name not in declared)) if live else ()
 
 
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
 def select(source: Source, table: str) -> str:
     """The list of a SELECT for `source.columns[table]`: NULL for a column that the file does not have."""
     live = source.shape.tables.get(table, ())
-    return ", ".join(_quoted(name) if name in live else "NULL" for name in source.columns[table])
+    return ", ".join(quoted(name) if name in live else "NULL" for name in source.columns[table])

@@ -11,6 +11,7 @@ import click
 from state_ledger.cli import consent as consents
 from state_ledger.cli import output
 from state_ledger.cli.consent import Consent
+from state_ledger.pages.figures import plural
 from state_ledger.retention.options import Asked
 from state_ledger.retention.options import options as filters
 
@@ -43,7 +44,7 @@ def archive(
     3 if the answer was no.
     """
     from state_ledger.connection import open_for_reading
-    from state_ledger.retention import archiving, told
+    from state_ledger.retention import archiving
     from state_ledger.writing.writer import Writer
 
     if bool(sessions) == asked.selective:
@@ -58,7 +59,7 @@ def archive(
             chosen = archiving.selected(connection, criteria, undo=undo)
     what = "shown again" if undo else "archived"
     text = (
-        f"{told.counted(len(chosen), 'session')} would be {what}, with all parts of their conversations."
+        f"{plural(len(chosen), 'session')} would be {what}, with all parts of their conversations."
         if chosen
         else f"Nothing would be {what}: the filters select no session that may be."
     )
@@ -73,4 +74,4 @@ def archive(
     if as_json:
         output.echo_json({"sessions": chosen, "rows_changed": done})
     else:
-        click.echo(text if done is None else f"{told.counted(done, 'session')} {what}.")
+        click.echo(text if done is None else f"{plural(done, 'session')} {what}.")

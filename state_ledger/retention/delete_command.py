@@ -11,6 +11,7 @@ import click
 from state_ledger.cli import consent as consents
 from state_ledger.cli import output
 from state_ledger.cli.consent import Consent
+from state_ledger.pages.figures import plural
 
 if TYPE_CHECKING:
     from state_ledger.retention.named import NamedPlan
@@ -63,21 +64,20 @@ def delete(path: Path, sessions: tuple[str, ...], dry_run: bool, consent: Consen
         output.echo_json({"plan": plan, "rows_removed": dict(rows)})
     else:
         removed = ", ".join(f"{number:,} of {table}" for table, number in sorted(rows.items()))
-        click.echo(f"{told.counted(rows['sessions'], 'session')} deleted; rows removed: {removed}.")
+        click.echo(f"{plural(rows['sessions'], 'session')} deleted; rows removed: {removed}.")
         click.echo(told.free_pages(pages, typed_command("vacuum", str(path))))
 
 
 def _lines(plan: NamedPlan) -> list[str]:
-    from state_ledger.retention import told
 
-    what = told.counted(len(plan.named), "session")
+    what = plural(len(plan.named), "session")
     if plan.delegates:
-        delegates = told.counted(len(plan.delegates), "delegate")
-        what = f"{told.counted(len(plan.named), 'named session')} and {delegates}"
-    lines = [f"{what} with {told.counted(plan.messages, 'message')} would be deleted."]
+        delegates = plural(len(plan.delegates), "delegate")
+        what = f"{plural(len(plan.named), 'named session')} and {delegates}"
+    lines = [f"{what} with {plural(plan.messages, 'message')} would be deleted."]
     rows = [(row.session_id, row.source, row.title, "named" if row.named else "delegate") for row in plan.rows]
     lines += ["", output.table(("session", "source", "title", "why"), rows)]
     if plan.detached:
         become = "become a root" if len(plan.detached) == 1 else "become roots"
-        lines += ["", f"{told.counted(len(plan.detached), 'other child session')} would stay and {become}."]
+        lines += ["", f"{plural(len(plan.detached), 'other child session')} would stay and {become}."]
     return lines

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from state_ledger.ledger.columns import column, json_marker
 from state_ledger.shape import Shape
-from state_ledger.sqlite import Connection
+from state_ledger.sqlite import Connection, quoted
 from state_ledger.writing.writer import Writer
 
 _BATCH = 500
@@ -143,11 +143,11 @@ def remove(connection: Connection, shape: Shape, session_ids: Sequence[str]) -> 
         for table, key in of_messages:
             within = f"(SELECT id FROM messages WHERE session_id IN ({marks}))"
             removed[table] += connection.execute(
-                f"DELETE FROM {_name(table)} WHERE {_name(key)} IN {within}", ids
+                f"DELETE FROM {quoted(table)} WHERE {quoted(key)} IN {within}", ids
             ).rowcount
         for table, key in owned:
             removed[table] += connection.execute(
-                f"DELETE FROM {_name(table)} WHERE {_name(key)} IN ({marks})", ids
+                f"DELETE FROM {quoted(table)} WHERE {quoted(key)} IN ({marks})", ids
             ).rowcount
     for ids in _batches(session_ids):
         removed["sessions"] += connection.execute(
@@ -257,7 +257,7 @@ def _referring(connection: Connection, shape: Shape, to: str) -> list[tuple[str,
     return [
         (table, link[3])
         for table in sorted(set(shape.tables) - {to, *shape.virtual})
-        for link in connection.execute(f"PRAGMA main.foreign_key_list({_name(table)})").fetchall()
+        for link in connection.execute(f"PRAGMA main.foreign_key_list({quoted(table)})").fetchall()
         if link[2] == to
     ]
 
@@ -265,7 +265,3 @@ def _referring(connection: Connection, shape: Shape, to: str) -> list[tuple[str,
 def _batches(ids: Sequence[str]) -> Iterator[list[str]]:
     for start in range(0, len(ids), _BATCH):
         yield list(ids[start : start + _BATCH])
-
-
-def _name(identifier: str) -> str:
-    return '"' + identifier.replace('"', '""') + '"'

@@ -12,6 +12,7 @@ import click
 from state_ledger.cli import consent as consents
 from state_ledger.cli import output
 from state_ledger.cli.consent import Consent
+from state_ledger.pages.figures import plural
 from state_ledger.retention.options import Asked
 from state_ledger.retention.options import options as filters
 
@@ -112,15 +113,14 @@ def _do(path: Path, plan: Plan, folder: Path | None) -> tuple[Pruned, Kept | Non
 
 def _keep(writer: Writer, plan: Plan, folder: Path) -> Kept:
     """Exports what is to be deleted as it is now, after what opening the store brought up to date."""
-    from state_ledger.retention import told
     from state_ledger.retention.safekeeping import keep
 
     with output.progress("Exporting") as move:
         kept = keep(writer.connection, plan.delete, folder, store=writer.path.stem, progress=move)
     held = (
-        told.counted(len(kept.records), "session"),
-        told.counted(kept.messages, "message"),
-        told.counted(kept.usage_rows, "usage row"),
+        plural(len(kept.records), "session"),
+        plural(kept.messages, "message"),
+        plural(kept.usage_rows, "usage row"),
     )
     click.echo(f"{kept.path}: {', '.join(held)}, read back and the same as in the store.", err=True)
     if kept.unlike:

@@ -18,7 +18,7 @@ from typing import Any
 from state_ledger import content as contents
 from state_ledger.content import json_text
 from state_ledger.shape import Shape
-from state_ledger.sqlite import Connection
+from state_ledger.sqlite import Connection, quoted
 
 _USAGE = "session_model_usage"
 
@@ -137,8 +137,7 @@ def _restored(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def _select(columns: Columns, table: str, condition: str) -> str:
-    quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in columns[table])
-    return f"SELECT {quoted} FROM main.{table} WHERE {condition}"
+    return f"SELECT {', '.join(map(quoted, columns[table]))} FROM main.{table} WHERE {condition}"
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import click
 from state_ledger.cli import consent as consents
 from state_ledger.cli import output
 from state_ledger.cli.consent import Consent
+from state_ledger.pages.figures import plural
 
 
 @click.command()
@@ -86,9 +87,9 @@ def _sweep(path: Path, idle_days: float, source: str | None, dry_run: bool, cons
     elif done is None:
         click.echo(text)
     else:
-        click.echo(f"{told.counted(len(done), 'session')} ended (reason: {sweeping.SWEPT}).")
+        click.echo(f"{plural(len(done), 'session')} ended (reason: {sweeping.SWEPT}).")
         if len(done) < len(plan.sweep):
-            rest = told.counted(len(plan.sweep) - len(done), "session")
+            rest = plural(len(plan.sweep) - len(done), "session")
             click.echo(f"{rest} of the plan stayed open: used, ended, locked or deleted meanwhile.")
         click.echo(f"To take it back: {typed_command('sweep', str(path), '--reopen')}")
 
@@ -97,7 +98,7 @@ def _reopen(
     path: Path, sessions: tuple[str, ...], source: str | None, dry_run: bool, consent: Consent, as_json: bool
 ) -> None:
     from state_ledger.connection import open_for_reading
-    from state_ledger.retention import sweeping, told
+    from state_ledger.retention import sweeping
     from state_ledger.writing.writer import Writer
 
     with closing(open_for_reading(path)) as connection:
@@ -108,7 +109,7 @@ def _reopen(
         raise click.ClickException(f"Not ended by a sweep: {listed}. Nothing was done.")
     chosen = [id for id in swept if not sessions or id in sessions]
     text = (
-        f"{told.counted(len(chosen), 'swept session')} would be open again."
+        f"{plural(len(chosen), 'swept session')} would be open again."
         if chosen
         else "Nothing would be reopened: no session was swept."
     )
@@ -123,4 +124,4 @@ def _reopen(
     if as_json:
         output.echo_json({"reopen": chosen, "reopened": done})
     else:
-        click.echo(text if done is None else f"{told.counted(done, 'session')} reopened.")
+        click.echo(text if done is None else f"{plural(done, 'session')} reopened.")

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from state_ledger.cli import output
+from state_ledger.pages.figures import plural
 from state_ledger.retention.choice import REASONS
 from state_ledger.retention.plan import Group, Left, Plan
 from state_ledger.retention.pruning import CHANGED, Pruned
@@ -24,8 +25,8 @@ def first_line(plan: Plan) -> str:
             return "Nothing would be deleted: the store has no sessions."
         if not plan.matching:
             return f"Nothing would be deleted: none of the {plan.sessions:,} sessions is one that the filters select."
-        return f"Nothing would be deleted: of {counted(plan.matching, 'session')} that the filters select, {stays}."
-    said = f"{counted(plan.total.sessions, 'session')} with {counted(plan.total.messages, 'message')} would be deleted"
+        return f"Nothing would be deleted: of {plural(plan.matching, 'session')} that the filters select, {stays}."
+    said = f"{plural(plan.total.sessions, 'session')} with {plural(plan.total.messages, 'message')} would be deleted"
     return f"{said}; {stays} would stay." if stays else f"{said}."
 
 
@@ -44,9 +45,9 @@ def plan_lines(plan: Plan, commands: Mapping[str, str], *, last: str = "To do th
         for left in plan.left:
             lines += _left(left, plan, commands)
     if plan.detached:
-        lines += ["", f"{counted(len(plan.detached), 'session')} that would stay would lose the parent."]
+        lines += ["", f"{plural(len(plan.detached), 'session')} that would stay would lose the parent."]
     if plan.orphans:
-        rows = counted(plan.orphans, "row")
+        rows = plural(plan.orphans, "row")
         lines += ["", f"{rows} of messages and usage belong to no session any more; a prune leaves them as they are."]
     if plan.delete and "prune" in commands:
         lines += ["", f"{last}: {commands['prune']}"]
@@ -57,7 +58,7 @@ def done_lines(done: Pruned, commands: Mapping[str, str]) -> list[str]:
     """What a prune did."""
     rows = ", ".join(f"{number:,} of {table}" for table, number in sorted(done.rows.items()))
     lines = [
-        f"{counted(len(done.deleted), 'session')} deleted"
+        f"{plural(len(done.deleted), 'session')} deleted"
         + (f"; rows removed: {rows}." if rows else "."),
     ]
     reasons: dict[str, int] = {}
@@ -65,7 +66,7 @@ def done_lines(done: Pruned, commands: Mapping[str, str]) -> list[str]:
         reasons[reason] = reasons.get(reason, 0) + 1
     words = {**REASONS, **CHANGED}
     for reason, number in reasons.items():
-        lines.append(f"{counted(number, 'session')} of the plan stayed: {words[reason]}.")
+        lines.append(f"{plural(number, 'session')} of the plan stayed: {words[reason]}.")
     if done.pages is not None:
         lines.append(free_pages(done.pages, commands["vacuum"]))
     return lines
@@ -73,7 +74,7 @@ def done_lines(done: Pruned, commands: Mapping[str, str]) -> list[str]:
 
 def free_pages(pages: Pages, vacuum: str) -> str:
     """What waits for VACUUM, and how that is done."""
-    said = f"{counted(pages.free, 'page')} of {pages.total:,} free, {pages.size:,} bytes each"
+    said = f"{plural(pages.free, 'page')} of {pages.total:,} free, {pages.size:,} bytes each"
     if not pages.free:
         return f"{said}; the file is as large as before."
     return f"{said}; the file is as large as before until it is rewritten: {vacuum}"
@@ -83,7 +84,7 @@ def sweep_lines(plan: SweepPlan, idle_days: float, commands: Mapping[str, str]) 
     """A sweep as a plan, its first line first."""
     days = f"{idle_days:g} days"
     if plan.sweep:
-        number = counted(len(plan.sweep), "open session")
+        number = plural(len(plan.sweep), "open session")
         lines = [f"{number} idle for more than {days} would be ended (reason: swept)."]
         rows = [(idle.session_id, idle.source, idle.title, day(idle.idle_since)) for idle in plan.sweep[:_SHOWN]]
         lines += ["", output.table(("session", "source", "title", "idle since"), rows)]
@@ -92,7 +93,7 @@ def sweep_lines(plan: SweepPlan, idle_days: float, commands: Mapping[str, str]) 
     elif plan.kept:
         lines = ["Nothing would be ended: what is idle for long enough stays open, see below."]
     elif plan.recent:
-        lines = [f"Nothing would be ended: {counted(plan.recent, 'open session')}, none idle for more than {days}."]
+        lines = [f"Nothing would be ended: {plural(plan.recent, 'open session')}, none idle for more than {days}."]
     else:
         lines = ["Nothing would be ended: no session that the filters select is open."]
     lines += [f"{idle.session_id} stays open: {NOT_SWEPT[idle.kept or '']}." for idle in plan.kept]
@@ -102,11 +103,6 @@ def sweep_lines(plan: SweepPlan, idle_days: float, commands: Mapping[str, str]) 
 
 
 _SHOWN = 20
-
-
-def counted(number: int, noun: str) -> str:
-    """A number with its noun."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def day(moment: float | None) -> str:
