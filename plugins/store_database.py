@@ -13,6 +13,8 @@ from datasette.database import Database, connections
 from state_ledger import access
 from state_ledger.errors import StateLedgerError, StoreAccessError
 from state_ledger.full_text import cjk
+from state_ledger.plugins import visits
+from state_ledger.plugins.visits import VISIT
 from state_ledger.sqlite import BUSY_TIMEOUT_S, Connection, read_only_uri, sqlite3
 
 if TYPE_CHECKING:
@@ -75,7 +77,8 @@ class StoreDatabase(Database):
         return connection
 
     async def execute_fn(self, fn: Callable[[Connection], Any]) -> Any:
-        return await super().execute_fn(self._on_current_connection(fn))
+        with visits.lane(VISIT.get()):
+            return await super().execute_fn(self._on_current_connection(fn))
 
     async def execute_isolated_fn(self, fn: Callable[[Connection], Any]) -> Any:
         """Runs `fn` on a connection of its own, which has the views and cannot write."""
@@ -83,10 +86,12 @@ class StoreDatabase(Database):
         def isolated(_shared: Connection) -> Any:
             connection = self._prepared()
             try:
-                return fn(connection)
+                with visits.reading(visit, connection):
+                    return fn(connection)
             finally:
                 self._close(connection)
 
+        visit = VISIT.get()
         return await self.execute_fn(isolated)
 
     async def execute_write_fn(self, fn: Callable[..., Any], *args: Any, **options: Any) -> Any:
@@ -96,14 +101,19 @@ class StoreDatabase(Database):
     # Datasette 1.0 runs its SQL through these two, 0.65 through the public ones above.
 
     async def _execute_fn(self, fn: Callable[[Connection], Any]) -> Any:
-        return await super()._execute_fn(self._on_current_connection(fn))
+        with visits.lane(VISIT.get()):
+            return await super()._execute_fn(self._on_current_connection(fn))
 
     async def _execute_write_fn(self, fn: Callable[..., Any], *args: Any, **options: Any) -> Any:
         return await self.execute_write_fn(fn)
 
     def _on_current_connection(self, fn: Callable[[Connection], Any]) -> Callable[[Connection], Any]:
+        visit = VISIT.get()
+
         def with_current(connection: Connection) -> Any:
-            return fn(self._current(connection))
+            current = self._current(connection)
+            with visits.reading(visit, current):
+                return fn(current)
 
         with_current.__name__ = getattr(fn, "__name__", "fn")
         return with_current
