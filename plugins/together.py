@@ -15,9 +15,8 @@ from datasette.utils.asgi import Forbidden, NotFound
 
 from state_ledger.errors import ParameterError
 from state_ledger.pages.links import AllLinks
-from state_ledger.plugins import compat, page, visits
+from state_ledger.plugins import compat, page
 from state_ledger.plugins.stores import registry
-from state_ledger.plugins.visits import VISIT
 from state_ledger.questions import load
 from state_ledger.shelf import Member, Reading, Shelf
 
@@ -60,10 +59,7 @@ class Place(NamedTuple):
         def run() -> T:
             with desk.shelf.reading(members, only=self.only, budget_s=READ_S) as reading:
                 reading.missing.update(self.left_out)
-                with visits.reading(visit, reading.connection):
-                    return reader(reading)
-
-        visit = VISIT.get()
+                return reader(reading)
 
         return await asyncio.get_running_loop().run_in_executor(desk.thread, run)
 

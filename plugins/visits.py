@@ -1,7 +1,7 @@
 """A request while it is answered: whether its client is still there, and what reads for it.
 
 What a client asked for and no longer waits for is ended: the statements that run for it are interrupted, and
-no further one is begun. So a search that a visitor left, or an export of which a browser closed the window, costs no more.
+no further one is begun. So a search that a visitor left, or a download that was broken off, costs no more.
 """
 
 from __future__ import annotations
