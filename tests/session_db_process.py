@@ -112,7 +112,10 @@ def timed(store: Any, method: str, times: int, arguments: Any, named: Any) -> li
     return taken
 
 
-JOBS = {job.__name__: job for job in (parameters, rows, complaints, append_for, append_timed, append_many, timed, description)}
+JOBS = {
+    job.__name__: job
+    for job in (parameters, rows, complaints, append_for, append_timed, append_many, timed, description)
+}
 
 
 def main() -> None:
