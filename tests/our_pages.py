@@ -12,9 +12,11 @@ from datasette.plugins import pm
 
 from state_ledger import questions
 from state_ledger.plugins import assets
+from state_ledger.plugins.page import ALL_PATH
 from state_ledger.portability.formats import FORMATS
 from state_ledger.portability.question_file import FORMS
 from state_ledger.portability.scope import KINDS
+from state_ledger.shelf import catalogue
 from state_ledger.stores import name_stores
 from tests.routes import addresses
 
@@ -36,7 +38,8 @@ def pages(path: Path, session: str, word: str, *, every: bool = True) -> list[st
     found = ["/", "/?figures=1", f"/{name}", f"/{name}/sessions", f"/{name}/sessions/{session}", f"/{name}/messages"]
     for number, (pattern, _view) in enumerate(routes(path)):
         forms = [each for each in (FORMS if "/question/" in pattern.pattern else FORMATS) if each not in MISSING]
-        made = addresses(pattern, {**values, "format": forms})
+        over_all = {"query": list(catalogue())} if pattern.pattern.startswith(ALL_PATH) else {}
+        made = addresses(pattern, {**values, "format": forms, **over_all})
         found += made if every else [made[number % len(made)]]
     found += [f"/{name}/{each}{end}" for each in asked[: None if every else 1] for end in ("", ".json", ".csv")]
     return [f"{each}{_query(each, session, word)}" for each in found]
@@ -60,11 +63,12 @@ def routes(path: Path) -> Iterator[tuple[Any, Any]]:
 def _query(address: str, session: str, word: str) -> str:
     """What an address has to be asked with, to be about something."""
     page = address.rpartition("/")[2]
-    if page in SEARCHES:
+    is_export = "/-/export/" in address
+    if page in SEARCHES and not is_export:
         return f"?q={word}"
     if page == "why.json":
         return f"?session={session}"
-    if "/-/export/" in address and "/question/" not in address:
+    if is_export and "/question/" not in address:
         scope = page.partition(".")[0]
         return {"search": f"?id={word}", "source": "?id=cli", "all": ""}.get(scope, f"?id={session}")
     return ""
