@@ -16,7 +16,7 @@ from state_ledger.plugins.page import ALL_PATH
 from state_ledger.portability.formats import FORMATS
 from state_ledger.portability.question_file import FORMS
 from state_ledger.portability.scope import KINDS
-from state_ledger.shelf import catalogue
+from state_ledger.shelf.catalogue import catalogue
 from state_ledger.stores import name_stores
 from tests.routes import addresses
 
