@@ -204,6 +204,7 @@ async def test_a_call_of_a_language_model_waits_for_its_turn_as_a_page_does(
     store: Path, make_datasette: Callable[..., Any]
 ) -> None:
     datasette = await make_datasette(store)
+    assert (await datasette.client.get("/state/top_work.json?_shape=objects")).status_code == 200
     limits = heavy_work.limits(datasette)
     limits.works.at_most_waiting = 0
     held = [await limits.works.take() for _ in range(limits.works.at_once)]

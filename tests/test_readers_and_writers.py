@@ -35,16 +35,17 @@ async def test_writers_and_readers_of_one_store_do_not_harm_each_other(
     path = tmp_path / "store" / "state.db"
     path.parent.mkdir()
     with ExitStack() as stack:
-        writers = [stack.enter_context(our_store(path)) for _ in range(WRITERS - (2 if STRESS else 0))]
-        writers += _real_program(stack, path) if STRESS else []
+        writers = [stack.enter_context(our_store(path))]
         write_books(writers[0], "kept")
+        settings = tmp_path / "settings.yaml"
+        settings.write_text("plugins: {state-ledger: {metrics: true}}", encoding="utf-8")
+        address = served([path], "--metadata", str(settings))
+        writers += _real_program(stack, path) if STRESS else []
+        writers += [stack.enter_context(our_store(path)) for _ in range(WRITERS - len(writers))]
         names = [f"writer-{number}" for number in range(len(writers))]
         for name in names:
             writers[0].create_session(name, "cli")
         before = Snapshot.read(path)
-        settings = tmp_path / "settings.yaml"
-        settings.write_text("plugins: {state-ledger: {metrics: true}}", encoding="utf-8")
-        address = served([path], "--metadata", str(settings))
         every = pages(path, "kept-talk", "harbourmaster", every=STRESS)
 
         quiet = await _written(writers, names, QUIET_SECONDS, tmp_path, "quiet") if QUIET_SECONDS else None
