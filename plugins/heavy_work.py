@@ -227,7 +227,7 @@ def kind_of(path: str, query: Collection[str], stores: Mapping[str, StoreState])
     """
     if path == "/":
         return PAGE if "figures" in query else SMALL
-    if path.startswith(page.ALL_PATH):
+    if f"{path}/".startswith(f"{page.ALL_PATH}/"):
         return SMALL if path.endswith("/live.json") else TOGETHER
     if path == "/-/ledger/metrics":
         return PAGE

@@ -13,10 +13,9 @@ from collections.abc import Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from state_ledger.sqlite import Connection
+from state_ledger.sqlite import Connection, sqlite3
 
 VISIT: ContextVar[Visit | None] = ContextVar("state_ledger_visit", default=None)
 """The request that is being answered; None where something reads for nobody in particular."""
@@ -54,6 +53,7 @@ class Visit:
         self._listening: asyncio.Task[None] | None = None
         self._lock = threading.Lock()
         self._readers: list[Connection] = []
+        self._failure: Exception | None = None
 
     def listen(self) -> None:
         """From now on it is known when the client leaves. Reads ahead no more than one message."""
@@ -64,6 +64,8 @@ class Visit:
         """The next message of the client, for the application."""
         self.listen()
         while not self._held:
+            if self._failure is not None:
+                raise self._failure
             if self.left:
                 return {"type": "http.disconnect"}
             self._news.clear()
@@ -102,7 +104,12 @@ class Visit:
 
     async def _listen(self) -> None:
         while True:
-            message = await self._receive()
+            try:
+                message = await self._receive()
+            except Exception as failure:  # it is the application's, if it ever asks
+                self._failure = failure
+                self._news.set()
+                return
             if message["type"] == "http.disconnect":
                 break
             self._held.append(message)
@@ -117,7 +124,8 @@ class Visit:
         while True:
             with self._lock:  # so that the connection is still busy with this visit, and with no other
                 for connection in self._readers:
-                    connection.interrupt()
+                    with suppress(sqlite3.ProgrammingError):  # closed, since the file was replaced meanwhile
+                        connection.interrupt()
             await asyncio.sleep(AGAIN_S)
 
 

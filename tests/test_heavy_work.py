@@ -32,7 +32,7 @@ from tests.our_pages import pages
 STRESS = os.environ.get("STATE_LEDGER_STRESS") == "1"
 AT_ONCE, WAITING = 2, 4
 PLACES = AT_ONCE * heavy_work.STREAMS_PER_TURN
-CROWD, VANISHING, MESSAGES = (200, 100, 12_000) if STRESS else (40, 10, 4_000)
+CROWD, VANISHING, MESSAGES = (200, 100, 12_000) if STRESS else (24, 6, 3_000)
 MOST_MB = 100.0
 MOST_THREADS = 3 + AT_ONCE + 1 + 6 + 2
 """Datasette's, ours for heavy work, the shelf's, asyncio's own (two cores and four), the loop's and a spare."""

@@ -24,7 +24,7 @@ STRESS = os.environ.get("STATE_LEDGER_STRESS") == "1"
 HERMES = "0.19.0"
 CLIENTS = 16
 WRITERS = 8 if STRESS else 2
-SECONDS, QUIET_SECONDS = (300.0, 60.0) if STRESS else (3.0, 0.0)
+SECONDS, QUIET_SECONDS = (300.0, 60.0) if STRESS else (1.0, 0.0)
 PAUSE_S = 0.05
 """Between two appends of a writer: eight write 160 messages a second, more than any agent does."""
 
