@@ -54,7 +54,7 @@ def _writers(path: Path, folder: Path) -> Iterator[Figure]:
         for number, writer in enumerate(writers):
             writer.create_session(f"w{number}", "cli")
         # Without those that a setting turns off, and the health page of a store that has errors.
-        alone = asyncio.run(load.crowd(address, pages(path, "w0", "error", every=False)))
+        alone = asyncio.run(load.crowd(address, pages(path, _session(path), "error", every=False)))
         left_out = [each.path for each in alone if each.status not in (200, 302)]
         print(f"not asked, since they fail alone: {', '.join(left_out) or 'none'}", file=sys.stderr)
         every = [each.path for each in alone if each.path not in left_out]
@@ -91,9 +91,7 @@ async def _block(writers: list[StoreProcess], log: Path, address: str, every: li
 def _small_pages(path: Path) -> Iterator[Figure]:
     """Small pages one at a time, alone and while a crowd asks for heavy ones all at once."""
     name = name_stores([path])[0].name
-    with closing(sqlite3.connect(read_only_uri(path), uri=True)) as connection:
-        asked = "SELECT id FROM sessions WHERE message_count > 20 ORDER BY started_at DESC LIMIT 1"
-        session = connection.execute(asked).fetchone()[0]
+    session = _session(path)
     small = {
         "index": "/", "home": f"/{name}/-/home", "transcript": f"/{name}/-/session/{session}",
         "session list": f"/{name}/recent_sessions",
@@ -139,6 +137,13 @@ async def _looked(
         if heavy and crowd.done():
             break
     return taken, await crowd
+
+
+def _session(path: Path) -> str:
+    """The newest session of some length that was there before."""
+    asked = "SELECT id FROM sessions WHERE message_count > 20 AND id NOT LIKE 'w_' ORDER BY started_at DESC LIMIT 1"
+    with closing(sqlite3.connect(read_only_uri(path), uri=True)) as connection:
+        return str(connection.execute(asked).fetchone()[0])
 
 
 def _percentile(values: list[float], share: float) -> float:
