@@ -29,10 +29,11 @@ from markupsafe import Markup
 from state_ledger.errors import StateLedgerError
 from state_ledger.pages import charts, figures, provenance
 from state_ledger.pages.card import read_card
-from state_ledger.plugins import address, compat, page
+from state_ledger.plugins import address, compat
 from state_ledger.plugins.address import App, Scope
 from state_ledger.plugins.store_database import StoreRefused
 from state_ledger.plugins.stores import registry
+from state_ledger.plugins.views import page
 
 if TYPE_CHECKING:
     from datasette.app import Datasette

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from datasette import hookimpl
 from datasette.utils.asgi import Response
 from markupsafe import Markup
 
@@ -19,8 +18,8 @@ from state_ledger.pages.cost_rows import row_cells, row_columns, row_label, row_
 from state_ledger.pages.links import Links
 from state_ledger.pages.period import Period, chosen, presets
 from state_ledger.pages.sums import Sums, left_out
-from state_ledger.plugins import page, why
 from state_ledger.plugins.stores import registry
+from state_ledger.plugins.views import page, why
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
@@ -32,11 +31,6 @@ ACTUAL, ESTIMATED = 1, 0
 
 DRAWN = 15
 """How many groups the picture shows; the table has them all."""
-
-
-@hookimpl
-def register_routes() -> list[tuple[str, Any]]:
-    return [(r"/(?P<database>[^/.]+)/-/cost$", cost_page)]
 
 
 async def cost_page(request: Any, datasette: Datasette) -> Response:

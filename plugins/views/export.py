@@ -19,15 +19,15 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from datasette import hookimpl
 from datasette.utils import tilde_decode
 from datasette.utils.asgi import Response
 
 from state_ledger import questions
 from state_ledger.errors import ParameterError, StateLedgerError
 from state_ledger.pages import figures
-from state_ledger.plugins import compat, page
+from state_ledger.plugins import compat
 from state_ledger.plugins.stores import registry
+from state_ledger.plugins.views import page
 from state_ledger.portability import question_file
 from state_ledger.portability.export import Export, Options
 from state_ledger.portability.file_names import file_name
@@ -46,16 +46,6 @@ PIECE_BYTES = 1 << 18
 """A reading thread is asked for at least so much at a time."""
 
 _log = logging.getLogger(__name__)
-
-
-@hookimpl
-def register_routes() -> list[tuple[str, Any]]:
-    scopes = "|".join(KINDS)
-    return [
-        (r"/(?P<database>[^/.]+)/-/export$", export_page),
-        (rf"/(?P<database>[^/.]+)/-/export/(?P<scope>{scopes})\.(?P<format>[a-z]+)$", scope_file),
-        (r"/(?P<database>[^/.]+)/-/export/question/(?P<query>[a-z_]+)\.(?P<format>[a-z]+)$", answer_file),
-    ]
 
 
 async def export_page(request: Any, datasette: Datasette) -> Response:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from datasette import hookimpl
 from datasette.utils.asgi import Response
 from markupsafe import Markup
 
@@ -19,8 +18,8 @@ from state_ledger.pages.home import Home, PeriodFigures, read_home
 from state_ledger.pages.links import Links
 from state_ledger.pages.sums import Record, cost_text
 from state_ledger.pages.tables import Cell, Column
-from state_ledger.plugins import page
 from state_ledger.plugins.stores import registry
+from state_ledger.plugins.views import page
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
@@ -29,19 +28,6 @@ GROUPS = {
     "cost": "Cost", "cache": "Cache", "lineage": "Lineage", "activity": "Activity", "search": "Search",
     "ops": "Operations", "stores": "Stores",
 }  # fmt: skip
-
-
-@hookimpl
-def register_routes() -> list[tuple[str, Any]]:
-    return [(r"/(?P<database>[^/.]+)/-/home$", home_page)]
-
-
-@hookimpl
-def extra_template_vars(datasette: Datasette, template: str, database: str | None) -> dict[str, Any]:
-    """The way back from the stock page of a database to the home of the store."""
-    if template == "database.html" and database in registry(datasette).stores:
-        return {"ledger_home": page.links(datasette, database).home}
-    return {}
 
 
 async def home_page(request: Any, datasette: Datasette) -> Response:

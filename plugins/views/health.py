@@ -15,15 +15,15 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from datasette import hookimpl
 from datasette.utils.asgi import Forbidden, NotFound, Response
 
 from state_ledger.errors import StateLedgerError
 from state_ledger.health import checkup, metrics
 from state_ledger.health.finding import SEVERITIES, Finding, worst
-from state_ledger.plugins import compat, json_answer, page
+from state_ledger.plugins import compat, json_answer
 from state_ledger.plugins.store_database import StoreRefused
 from state_ledger.plugins.stores import registry
+from state_ledger.plugins.views import page
 from state_ledger.questions import in_time
 from state_ledger.sqlite import UNREADABLE
 
@@ -48,11 +48,6 @@ class _Memory:
     def __init__(self) -> None:
         self.seen: dict[tuple[str, bool], _Seen] = {}
         self.looking: dict[tuple[str, bool], asyncio.Lock] = {}
-
-
-@hookimpl
-def register_routes() -> list[tuple[str, Any]]:
-    return [(r"/-/ledger/health\.json$", health_json), (r"/-/ledger/metrics$", metrics_text)]
 
 
 async def health_json(request: Any, datasette: Datasette) -> Response:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from datasette import hookimpl
 from datasette.utils.asgi import Response
 
 from state_ledger.errors import ParameterError, StateLedgerError
@@ -13,17 +12,13 @@ from state_ledger.pages.all_search import AllFound, read_all_search
 from state_ledger.pages.links import AllLinks, message_link
 from state_ledger.pages.search import record
 from state_ledger.pages.search_address import SESSIONS_QUESTION, Asked
-from state_ledger.plugins import all_stores, json_answer, page, search_page, together
+from state_ledger.plugins import json_answer
 from state_ledger.plugins.stores import registry
+from state_ledger.plugins.views import all_stores, page, search_page, together
 from state_ledger.sqlite import sqlite3
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
-
-
-@hookimpl(tryfirst=True)
-def register_routes() -> list[tuple[str, Any]]:
-    return [(rf"{page.ALL_PATH}/search$", all_search), (rf"{page.ALL_PATH}/search\.json$", all_search_json)]
 
 
 async def all_search(request: Any, datasette: Datasette) -> Response:

@@ -15,8 +15,9 @@ from datasette.utils.asgi import Forbidden, NotFound
 
 from state_ledger.errors import ParameterError
 from state_ledger.pages.links import AllLinks
-from state_ledger.plugins import compat, page
+from state_ledger.plugins import compat
 from state_ledger.plugins.stores import registry
+from state_ledger.plugins.views import page
 from state_ledger.questions import load
 from state_ledger.shelf import Member, Reading, Shelf
 

@@ -6,7 +6,6 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from datasette import hookimpl
 from datasette.utils import tilde_decode
 from datasette.utils.asgi import Response
 from markupsafe import Markup
@@ -18,10 +17,11 @@ from state_ledger.pages.asking import OutOfTime, Unanswered
 from state_ledger.pages.links import Links
 from state_ledger.pages.transcript import MOST, SIZE, Transcript, Wanted, read_transcript
 from state_ledger.pages.transcript_messages import MessagesHtml
-from state_ledger.plugins import assets, page, why
+from state_ledger.plugins import assets
 from state_ledger.plugins.stores import registry
+from state_ledger.plugins.views import page, why
 from state_ledger.questions.parameters import COMMON, validate, with_settings
-from state_ledger.transcript import KINDS, UnknownSession
+from state_ledger.transcript import UnknownSession
 from state_ledger.transcript.messages import LAST_KEY
 
 if TYPE_CHECKING:
@@ -33,11 +33,6 @@ MARKDOWN_S = 2.5
 """Seconds of processor time for Markdown on one page; after that, messages are shown as they are."""
 
 BASIS = f"Basis: {provenance.MONEY}; all usage of these sessions, so no day rule applies."
-
-
-@hookimpl
-def register_routes() -> list[tuple[str, Any]]:
-    return [(rf"/(?P<database>[^/.]+)/-/(?P<kind>{'|'.join(KINDS)})/(?P<session>[^/]+)$", transcript_page)]
 
 
 async def transcript_page(request: Any, datasette: Datasette) -> Response:

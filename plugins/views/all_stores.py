@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from datasette import hookimpl
 from datasette.utils import tilde_decode
 from datasette.utils.asgi import NotFound, Response
 from markupsafe import Markup
@@ -27,8 +26,9 @@ from state_ledger.pages import answers, figures, provenance, tables
 from state_ledger.pages.asking import Ask
 from state_ledger.pages.cost import OF_STORES
 from state_ledger.pages.home import Home, read_home
-from state_ledger.plugins import cost_page, home_page, json_answer, live, page, together
+from state_ledger.plugins import json_answer
 from state_ledger.plugins.stores import registry
+from state_ledger.plugins.views import cost_page, home_page, live, page, together
 from state_ledger.portability import question_file
 from state_ledger.shelf import Reading
 from state_ledger.shelf.catalogue import catalogue
@@ -43,21 +43,6 @@ CACHE = ("cache_ratio_per_store", "cache_ratio_per_model", "cache_ratio_per_sour
 
 HOME_READS = ("ledger_problems", "top_work", "lineage_problems")
 """Questions that together read every view which the home asks for."""
-
-
-@hookimpl
-def register_routes() -> list[tuple[str, Any]]:
-    at = page.ALL_PATH
-    return [
-        (rf"{at}$", all_home),
-        (rf"{at}/cost$", all_cost),
-        (rf"{at}/cache$", all_cache),
-        (rf"{at}/live\.json$", all_live),
-        (rf"{at}/(?P<kind>session|conversation|work)/(?P<session>[^/]+)$", transcript),
-        (rf"{at}/(?P<query>[a-z_]+)$", question_page),
-        (rf"{at}/(?P<query>[a-z_]+)\.json$", question_json),
-        (rf"{at}/(?P<query>[a-z_]+)\.csv$", question_csv),
-    ]
 
 
 async def all_home(request: Any, datasette: Datasette) -> Response:

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
-from datasette import hookimpl
 from datasette.utils.asgi import Response
 from markupsafe import Markup
 
@@ -18,8 +17,8 @@ from state_ledger.pages import controls, provenance, reconcile
 from state_ledger.pages.asking import OutOfTime, Unanswered
 from state_ledger.pages.links import Links
 from state_ledger.pages.period import spelled
-from state_ledger.plugins import page
 from state_ledger.plugins.stores import registry
+from state_ledger.plugins.views import page
 from state_ledger.questions import ask_in_time
 from state_ledger.questions.parameters import COMMON, validate, with_settings
 
@@ -33,11 +32,6 @@ MOST_BYTES = 1_500_000
 """Of a posted form, in which a bill takes up to three times its own size."""
 
 FIELDS = ("bill", "provider", "tz", "day_rule")
-
-
-@hookimpl
-def register_routes() -> list[tuple[str, Any]]:
-    return [(r"/(?P<database>[^/.]+)/-/reconcile$", reconcile_page)]
 
 
 async def reconcile_page(request: Any, datasette: Datasette) -> Response:

@@ -15,10 +15,10 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from datasette import hookimpl
 from datasette.utils.asgi import Response
 
-from state_ledger.plugins import compat, json_answer, page
+from state_ledger.plugins import compat, json_answer
+from state_ledger.plugins.views import page
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
@@ -27,11 +27,6 @@ T = TypeVar("T")
 
 REMEMBERED_S, MOST_REMEMBERED = 20.0, 1000
 """Seconds for which a permission is not asked for again, and how many are remembered."""
-
-
-@hookimpl
-def register_routes() -> list[tuple[str, Any]]:
-    return [(r"/(?P<database>[^/.]+)/-/live\.json$", live_json)]
 
 
 async def live_json(request: Any, datasette: Datasette) -> Response:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from datasette import hookimpl
 from datasette.utils.asgi import Response
 
 from state_ledger.errors import ParameterError
 from state_ledger.pages.asking import OutOfTime, Unanswered
 from state_ledger.pages.cost_drivers import KINDS, QUESTION, read_drivers
-from state_ledger.plugins import json_answer, page
+from state_ledger.plugins import json_answer
+from state_ledger.plugins.views import page
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
@@ -19,11 +19,6 @@ if TYPE_CHECKING:
 
 OF_COUNTERS = "What counters and stored rows say, unless a line says estimate."
 OF_A_DAY = "Cost, calls and tokens of a day are estimates; results and loops are those of its stored messages."
-
-
-@hookimpl
-def register_routes() -> list[tuple[str, Any]]:
-    return [(r"/(?P<database>[^/.]+)/-/why\.json$", why_json)]
 
 
 async def why_json(request: Any, datasette: Datasette) -> Response:

@@ -5,8 +5,7 @@
 | `/<store>/-/ops` | the page: what look-ups tell; `check=full` looks closely, a filter or `plan=1` plans a clean-up |
 | `/<store>/-/ops.json` | the same as JSON, with the ids of a plan |
 
-Both only read. What changes a store is a command, and the page prints it. What plans and examines is
-imported when it is asked for first: most visits ask for other pages.
+Both only read. What changes a store is a command, and the page prints it.
 """
 
 from __future__ import annotations
@@ -15,31 +14,22 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from datasette import hookimpl
 from datasette.utils.asgi import Response
 from markupsafe import Markup
 
-from state_ledger.plugins import json_answer, page
+from state_ledger.pages.asking import Ask
+from state_ledger.pages.ops import NAMES, Ops, Wanted, read_ops, wanted
+from state_ledger.pages.ops_shown import Shown, sentence
+from state_ledger.plugins import json_answer
 from state_ledger.plugins.stores import registry
+from state_ledger.plugins.views import page
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
 
-    from state_ledger.pages.asking import Ask
-    from state_ledger.pages.ops import Ops, Wanted
-    from state_ledger.pages.ops_shown import Shown
-
-
-@hookimpl
-def register_routes() -> list[tuple[str, Any]]:
-    return [(r"/(?P<database>[^/.]+)/-/ops$", ops_page), (r"/(?P<database>[^/.]+)/-/ops\.json$", ops_json)]
-
 
 async def ops_page(request: Any, datasette: Datasette) -> Response:
     """The page. What cannot be meant is said, and the rest of the page stands."""
-    from state_ledger.pages.ops import wanted
-    from state_ledger.pages.ops_shown import sentence
-
     name = await page.open_store(datasette, request)
     values = _values(request)
     asked_for, wrong = wanted(values)
@@ -76,9 +66,6 @@ async def ops_page(request: Any, datasette: Datasette) -> Response:
 
 async def ops_json(request: Any, datasette: Datasette) -> Response:
     """What the page says, for programs."""
-    from state_ledger.pages.ops import wanted
-    from state_ledger.pages.ops_shown import sentence
-
     name = await page.open_store(datasette, request)
     values = _values(request)
     asked_for, wrong = wanted(values)
@@ -90,17 +77,12 @@ async def ops_json(request: Any, datasette: Datasette) -> Response:
 
 
 def _values(request: Any) -> dict[str, str]:
-    from state_ledger.pages.ops import NAMES
-
     return {name: (request.args.get(name) or "").strip() for name in NAMES}
 
 
 async def _read(
     datasette: Datasette, name: str, asked_for: Wanted, values: Mapping[str, str]
 ) -> tuple[Ops, Shown]:
-    from state_ledger.pages.ops import read_ops
-    from state_ledger.pages.ops_shown import Shown
-
     held, now = registry(datasette), time.time()
     state = held.stores[name]
 

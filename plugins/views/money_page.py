@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from datasette import hookimpl
 from datasette.utils.asgi import Response
 from markupsafe import Markup
 
@@ -16,16 +15,11 @@ from state_ledger.pages.asking import Answer, OutOfTime, Unanswered
 from state_ledger.pages.links import Links
 from state_ledger.pages.money import BY, CHOSEN, PRICES, Money, check, read_money, same_question
 from state_ledger.pages.period import Period, chosen, presets
-from state_ledger.plugins import page
 from state_ledger.plugins.stores import registry
+from state_ledger.plugins.views import page
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
-
-
-@hookimpl
-def register_routes() -> list[tuple[str, Any]]:
-    return [(r"/(?P<database>[^/.]+)/-/money$", money_page)]
 
 
 async def money_page(request: Any, datasette: Datasette) -> Response:

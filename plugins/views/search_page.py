@@ -14,7 +14,6 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from datasette import hookimpl
 from datasette.utils.asgi import NotFound, Response
 from markupsafe import Markup
 
@@ -23,8 +22,9 @@ from state_ledger.pages.asking import OutOfTime, Unanswered
 from state_ledger.pages.links import Links, message_link, session_link
 from state_ledger.pages.search import Conversation, Found, Shown, count_text, read_count, read_search, record
 from state_ledger.pages.search_address import LISTS, QUESTION, SESSIONS_QUESTION, Asked, read_asked
-from state_ledger.plugins import json_answer, page
+from state_ledger.plugins import json_answer
 from state_ledger.plugins.stores import registry
+from state_ledger.plugins.views import page
 from state_ledger.search import marks
 from state_ledger.search.request import ROUTES
 
@@ -41,24 +41,6 @@ LABELS = {"source": "source", "exclude_source": "not from", "role": "role", "mod
 EXAMPLES = ('"exact phrase"', "src/main.py", "don't", "prefix*", "harbour OR port", "cache NOT redis", "桂林")
 
 _BLANK_LINES = re.compile(r"\s*\n\s*")
-
-@hookimpl
-def register_routes() -> list[tuple[str, Any]]:
-    return [
-        (r"/(?P<database>[^/.]+)/-/search$", search_page),
-        (r"/(?P<database>[^/.]+)/-/search\.json$", search_json),
-        (r"/(?P<database>[^/.]+)/-/search-count\.json$", count_json),
-        (rf"{page.FIND}$", find_page),
-    ]
-
-
-@hookimpl
-def extra_template_vars(datasette: Datasette, template: str, database: str | None) -> dict[str, Any]:
-    """The search box on the stock page of a database."""
-    if template == "database.html" and database in registry(datasette).stores:
-        return {"ledger_search": page.links(datasette, database).search()}
-    return {}
-
 
 async def search_page(request: Any, datasette: Datasette) -> Response:
     name = await page.open_store(datasette, request)
