@@ -13,12 +13,11 @@ import click
 from datasette import Response, hookimpl
 from datasette.database import QueryInterrupted
 
-from state_ledger import access, allocator, ledger, redact, snapshot
+from state_ledger import access, allocator, ledger
 from state_ledger.budgets.given import VARIABLE as BUDGETS_VARIABLE
 from state_ledger.budgets.given import with_budgets
 from state_ledger.connection import guard
 from state_ledger.errors import StateLedgerError, StoreAccessError
-from state_ledger.health.patient import LIVE, SNAPSHOT, Patient
 from state_ledger.plugins import compat, settings_file
 from state_ledger.plugins.store_database import StoreConnection, StoreDatabase, StoreIsOnlyRead, StoreRefused
 from state_ledger.search import functions
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from datasette.app import Datasette
     from datasette.database import Database
 
+    from state_ledger.health.patient import Patient
     from state_ledger.settings import Settings
 
 SNAPSHOT_VARIABLE = "STATE_LEDGER_SNAPSHOT"
@@ -62,6 +62,8 @@ class StoreState:
 
     def patient(self, connection: Connection, settings: Settings) -> Patient:
         """The store under examination, over a connection of this instance."""
+        from state_ledger.health.patient import LIVE, SNAPSHOT, Patient
+
         how = LIVE if self.snapshot_taken_at is None else SNAPSHOT
         return Patient(self.store.path, connection, self.shape, how, settings)
 
@@ -103,7 +105,8 @@ def registry(datasette: Datasette) -> Registry:
             settings = with_budgets(settings, os.environ.get(BUDGETS_VARIABLE, "").splitlines())
             if os.environ.get(PRICES_VARIABLE):
                 settings = replace(settings, prices=os.environ[PRICES_VARIABLE])
-            settings.price_book  # noqa: B018 - a table that cannot be used stops the start
+            if settings.prices:
+                settings.price_book  # noqa: B018 - a table that cannot be used stops the start
             held = Registry(settings)
         except StateLedgerError as error:
             raise StoreRefused(error) from error
@@ -215,6 +218,8 @@ def open_the_books(conn: Connection, database: str, datasette: Datasette) -> Non
     if not shape.is_store:
         return
     if held.settings.redact:
+        from state_ledger import redact
+
         # Here and not on pages: every cell, snippet, export and answer to a query passes.
         conn.text_factory = redact.decode
     functions.install(conn)
@@ -274,6 +279,8 @@ def _examine(database: Database, snapshot_wanted: bool, *, alone: bool) -> _Foun
         return None
     if not snapshot_wanted:
         return _Found(database, path, path, None, shape) if shape else None
+    from state_ledger import snapshot
+
     try:
         taken = snapshot.take(path)
     except StateLedgerError as error:

@@ -11,17 +11,17 @@ from datasette.utils.asgi import Forbidden, NotFound, Response
 
 import state_ledger
 from state_ledger.pages import figures
-from state_ledger.pages.asking import Ask
-from state_ledger.pages.attention import Notice
 from state_ledger.pages.links import AllLinks, Links
-from state_ledger.pages.period import Period, spelled
-from state_ledger.pages.sums import Sums
 from state_ledger.plugins import assets, compat, security
 from state_ledger.plugins.stores import registry
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
 
+    from state_ledger.pages.asking import Ask
+    from state_ledger.pages.attention import Notice
+    from state_ledger.pages.period import Period
+    from state_ledger.pages.sums import Sums
     from state_ledger.plugins.stores import StoreState
 
 T = TypeVar("T")
@@ -97,6 +97,8 @@ def versions(datasette: Datasette, names: list[str]) -> str:
 
 async def read(datasette: Datasette, name: str, reader: Callable[[Ask], T]) -> T:
     """Runs all questions of a page in one go on a reading connection of the store."""
+    from state_ledger.pages.asking import Ask
+
     settings = registry(datasette).settings
     database = datasette.get_database(name)
     return await database.execute_fn(lambda connection: reader(Ask(connection, settings)))
@@ -157,6 +159,8 @@ def sum_figures(sums: Sums) -> list[tuple[str, str, bool]]:
 
 def dates(period: Period) -> str:
     """The days of a period for a reader: `31 Oct 2026 to 29 Nov 2026`, `all time`."""
+    from state_ledger.pages.period import spelled
+
     return spelled(period.since, period.until) if period.since or period.until else "all time"
 
 

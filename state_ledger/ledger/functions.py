@@ -29,7 +29,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from state_ledger import content, storage
+from state_ledger import content
 from state_ledger.ledger import days
 from state_ledger.ledger.columns import MOST
 from state_ledger.ledger.models import canonical_model
@@ -111,6 +111,8 @@ def _message_shown_parts(stored: object) -> str | None:
 
 
 def _storage_parts(connection: Connection) -> str:
+    from state_ledger import storage  # few ask, and every start would import it
+
     sizes = storage.measure(connection)
     return json.dumps([(p.name, p.kind, p.owner, p.bytes, p.rows, sizes.method) for p in sizes.parts])
 
