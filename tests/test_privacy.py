@@ -58,7 +58,7 @@ def use(tmp_path_factory: pytest.TempPathFactory) -> Use:
     subprocess.run(
         [sys.executable, "-c", "import os; os.umask(0); import runpy; "
          "runpy.run_module('tests.cut_off', run_name='__main__')"],
-        input=json.dumps(asked), text=True, check=True, cwd=folder / "work", timeout=300,
+        input=json.dumps(asked), text=True, check=True, cwd=folder / "work", timeout=900,
         stdout=subprocess.DEVNULL,
         env={**os.environ, "STATE_LEDGER_ATTEMPTS": str(folder / "attempts"), "PYTHONPATH": str(CHECKOUT),
              "HOME": str(folder / "home"), "XDG_CACHE_HOME": str(folder / "cache"),
