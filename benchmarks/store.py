@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from state_ledger.demo import make_demo
-from state_ledger.stores import cache_folder
+from state_ledger.homes import cache_folder
 
 SESSIONS = 10_000
 MESSAGES_PER_SESSION = 70

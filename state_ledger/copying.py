@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from state_ledger import access
+from state_ledger import access, private
 from state_ledger.errors import StoreAccessError, StoreBusyError, StoreFullError
 from state_ledger.sqlite import Connection, read_only_uri, sqlite3
 from state_ledger.writing.contention import holder_of, is_busy, result_code
@@ -67,7 +67,7 @@ def copy(path: Path, target: Path, *, witness: Witness[T] | None = None, tell: T
     """
     for _ in range(ATTEMPTS):
         remove(target)
-        os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        private.new_file(target)
         try:
             return _attempt(path, target, witness, tell)
         except _KeptChangingError:

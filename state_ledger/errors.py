@@ -29,6 +29,10 @@ class StoreAccessError(StateLedgerError):
         self.snapshot_possible = snapshot_possible
 
 
+class NoHomeError(StateLedgerError):
+    """This user has no folder in which state-ledger could keep a file."""
+
+
 class SettingsError(StateLedgerError):
     """A setting has a value it cannot have.
 

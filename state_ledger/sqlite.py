@@ -7,6 +7,7 @@ installed, else Python's own.
 
 from __future__ import annotations
 
+import os
 import sqlite3 as _stdlib
 import weakref
 from collections.abc import Callable
@@ -51,7 +52,9 @@ def store_path(connection: Connection) -> str:
         rows = connection.execute("PRAGMA database_list").fetchall()
     except sqlite3.DatabaseError:
         return ""
-    return next((str(row[2] or "") for row in rows if row[1] == "main"), "")
+    path = next((str(row[2] or "") for row in rows if row[1] == "main"), "")
+    # SQLite tells its bytes as UTF-8, which is not what names are made of in every locale.
+    return os.fsdecode(path.encode("utf-8", "surrogateescape"))
 
 
 def quoted(name: str) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from datasette.utils.asgi import Forbidden, NotFound, Response
 
 import state_ledger
+from state_ledger import homes
 from state_ledger.pages import figures
 from state_ledger.pages.links import AllLinks, Links
 from state_ledger.plugins import assets, compat, security
@@ -166,10 +167,8 @@ def dates(period: Period) -> str:
 
 def short_path(path: Path) -> str:
     """The last folders of a path, the user's home as `~`: a page need not tell the whole disk."""
-    try:
-        within = Path("~") / path.relative_to(Path.home())
-    except ValueError:
-        within = path
+    at_home = homes.home()
+    within = Path("~") / path.relative_to(at_home) if at_home and path.is_relative_to(at_home) else path
     return str(within) if len(within.parts) <= 4 else str(Path("…", *within.parts[-3:]))
 
 

@@ -14,6 +14,7 @@ from state_ledger import copying
 from state_ledger.backup import contents, places
 from state_ledger.backup.contents import Contents
 from state_ledger.errors import BackupError
+from state_ledger.homes import expanded
 from state_ledger.sqlite import sqlite3
 from state_ledger.writing.contention import is_busy
 
@@ -71,8 +72,8 @@ def back_up(
     Raises StoreAccessError if the store cannot be read, BackupError if the backup cannot be made or the
     store is damaged: such a copy is kept with a name that ends in `.damaged`.
     """
-    store = Path(store).expanduser().absolute()
-    folder = places.default_folder() if folder is None else Path(folder).expanduser().absolute()
+    store = expanded(store).absolute()
+    folder = places.default_folder() if folder is None else expanded(folder).absolute()
     if keep is not None and keep < 1:
         raise BackupError(f"At least one backup has to be kept; {keep} cannot be.")
     places.prepare(folder, copying.size_of(store))

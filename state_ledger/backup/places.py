@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from state_ledger import copying, processes, stores
+from state_ledger import copying, homes, private, processes, stores
 from state_ledger.errors import BackupError, StoreFullError
 
 SPARE_BYTES = 16 << 20
@@ -22,7 +22,7 @@ SPARE_BYTES = 16 << 20
 
 def default_folder() -> Path:
     """Where backups go unless another folder is named: never beside the store, nor in a cache that gets emptied."""
-    return stores.data_folder() / "backups"
+    return homes.data_folder() / "backups"
 
 
 def stem_of(store: str | Path) -> str:
@@ -49,7 +49,7 @@ def existing(store: str | Path, folder: Path) -> list[Path]:
 def prepare(folder: Path, needed: int) -> None:
     """Makes a folder, private if it is new, and sees that there is room. Raises BackupError."""
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private.folder(folder)
         free = shutil.disk_usage(folder).free
     except OSError as error:
         raise BackupError(f"The folder {folder} cannot be used ({error.strerror}). Name another one.") from error

@@ -12,6 +12,7 @@ from state_ledger import access, copying
 from state_ledger.backup import contents, places
 from state_ledger.backup.contents import Contents
 from state_ledger.errors import BackupError, StateLedgerError
+from state_ledger.homes import expanded
 from state_ledger.sqlite import read_only_uri, sqlite3
 
 
@@ -41,7 +42,7 @@ def restore(backup: Path, target: Path, *, full_check: bool = False, progress: c
     Raises BackupError if the backup is damaged or no store, or if there is something at `target` already,
     be it only the log of a store that was removed; StoreAccessError if the backup cannot be read.
     """
-    backup, target = Path(backup).expanduser().absolute(), Path(target).expanduser().absolute()
+    backup, target = expanded(backup).absolute(), expanded(target).absolute()
     began = time.monotonic()
     _refuse_taken(target)
     access.header_of(backup)

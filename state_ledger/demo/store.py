@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 
 from state_ledger import full_text as text_indexes
-from state_ledger import schema
+from state_ledger import private, schema
 from state_ledger.demo import gateway, troubles
 from state_ledger.demo.load import Progress, load
 from state_ledger.demo.plan import plan
@@ -67,9 +67,10 @@ def make_demo(
     end = end.replace(tzinfo=timezone.utc) if end.tzinfo is None else end
     rng, voices, rhythm = Random(f"{seed}/plan"), Voices(seed), Rhythm(end.timestamp(), days)
     planned = plan(rng, voices, rhythm, sessions, messages_per_session)
-    target.parent.mkdir(parents=True, exist_ok=True)
+    private.folder(target.parent)
     unfinished = target.with_name(f".{target.name}.{os.getpid()}.{time.time_ns()}.unfinished")
     try:
+        private.new_file(unfinished)
         counts = _write(unfinished, planned, seed, voices, end.timestamp(), full_text, progress)
         _refuse_existing(target)
         unfinished.rename(target)

@@ -11,6 +11,7 @@ from typing import IO, Any
 
 import click
 
+from state_ledger import private
 from state_ledger.cli import output
 from state_ledger.cli.given import param_option
 from state_ledger.cli.given import parameters as parameters_of
@@ -169,7 +170,7 @@ def _output(given: dict[str, Any], store: str, kind: str, value: str, form: Form
         raise click.ClickException(f"{target} is there already; name another file, or replace it with --force.")
     part = target.with_name(f"{target.name}.{os.getpid()}.part")
     try:
-        with part.open("wb") as file:
+        with private.writing(part) as file:
             yield file.write
         part.replace(target)
     except OSError as error:

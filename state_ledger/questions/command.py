@@ -85,7 +85,8 @@ def _say(answer: Result, form: str) -> None:
     elif form == "csv":
         from state_ledger.portability.formats import csv_rows
 
-        click.echo((csv_rows.head(answer.columns).decode() + csv_rows.lines(answer.rows)).rstrip("\r\n"))
+        # For programs: the same bytes whatever the terminal speaks.
+        click.echo(csv_rows.head(answer.columns) + csv_rows.lines(answer.rows).encode(), nl=False)
     else:
         click.echo(output.table(answer.columns, answer.rows))
     if answer.truncated and form != "json":
