@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import importlib.metadata
 import os
 import shutil
 import socket
@@ -48,6 +50,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             held = getattr(law, "_hypothesis_internal_use_settings", settings.default)
             law._hypothesis_internal_use_settings = settings(held, max_examples=max(5, held.max_examples // divisor))
 
+
+# Datasette asks for the version of each plugin at every start, which reads the metadata of the package
+# it comes with: dozens of times the same text, and two thirds of what an instance of a test costs.
+importlib.metadata.Distribution.metadata = property(functools.cache(importlib.metadata.Distribution.metadata.fget))
 
 ROOT = Path(__file__).resolve().parents[1]
 unix = pytest.mark.skipif(sys.platform == "win32", reason="a process cannot be killed like this there")
@@ -179,6 +185,8 @@ def make_datasette() -> Iterator[Callable[..., Any]]:
         paths = [paths] if isinstance(paths, (str, Path)) else paths
         datasette = Datasette([str(path) for path in paths], **options)
         made.append(datasette)
+        # Its client on the 1.0 line makes the whole application anew for every request; a server makes it once.
+        datasette.app = functools.cache(datasette.app)
         await datasette.invoke_startup()
         return datasette
 
