@@ -27,6 +27,8 @@ from state_ledger.session_db import SessionDB
 from state_ledger.sqlite import sqlite3
 from state_ledger.writing.writer import Writer
 
+from . import prepared
+
 # Machines that run the tests are shared: a slow example says nothing about the code.
 settings.register_profile("state-ledger", deadline=None, max_examples=60)
 settings.load_profile("state-ledger")
@@ -205,12 +207,12 @@ class Servers:
     """
 
     def __init__(self) -> None:
-        self.processes: list[subprocess.Popen[bytes]] = []
+        self.processes: list[Any] = []
 
-    def __call__(self, paths: Sequence[str | Path], *options: str, command: Sequence[str] | None = None) -> str:
+    def __call__(self, paths: Sequence[str | Path], *options: str) -> str:
         port = free_port()
-        arguments = [*(command or DATASETTE), *map(str, paths), "--port", str(port), *options]
-        self.processes.append(subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        arguments = [*map(str, paths), "--port", str(port), *options]
+        self.processes.append(prepared.start("-m", "datasette", "serve", *arguments))
         address = f"http://127.0.0.1:{port}"
         wait_for(address, self.processes[-1])
         return address
@@ -245,9 +247,6 @@ def serving() -> Iterator[Callable[..., str]]:
     servers.end()
 
 
-DATASETTE = (sys.executable, "-m", "datasette", "serve")
-
-
 def names_in(folder: Path) -> list[str]:
     """The names of what is in a folder, sorted."""
     return sorted(file.name for file in folder.iterdir())
@@ -259,14 +258,14 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def wait_for(address: str, process: subprocess.Popen[Any], patience_s: float = 30.0) -> None:
+def wait_for(address: str, process: Any, patience_s: float = 30.0) -> None:
     deadline = time.monotonic() + patience_s
     while time.monotonic() < deadline:
         assert process.poll() is None, f"the server ended with {process.returncode}"
         try:
             fetch(f"{address}/-/versions.json")
         except OSError:
-            time.sleep(0.1)
+            time.sleep(0.02)
         else:
             return
     raise AssertionError(f"{address} did not answer in {patience_s} s")
@@ -345,10 +344,5 @@ def run_as_nobody(code: str, *arguments: str | Path) -> subprocess.CompletedProc
     """Runs code in a process that gives up root after its imports: the Python itself may be root's own."""
     with tempfile.TemporaryDirectory(prefix="state-ledger-nobody-") as home:
         os.chown(home, NOBODY, NOBODY)
-        return subprocess.run(
-            [sys.executable, "-c", BECOME_NOBODY + code, *map(str, arguments)],
-            env={**os.environ, "HOME": home, "XDG_CACHE_HOME": home, "PYTHONDONTWRITEBYTECODE": "1"},
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
+        environment = {**os.environ, "HOME": home, "XDG_CACHE_HOME": home, "PYTHONDONTWRITEBYTECODE": "1"}
+        return prepared.run("-c", BECOME_NOBODY + code, *arguments, env=environment)

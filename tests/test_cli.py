@@ -18,17 +18,11 @@ from state_ledger.cli import main, serving
 from state_ledger.sqlite import sqlite3
 from tests.conftest import fetch, free_port, names_in
 
-COMMAND = [sys.executable, "-c", "from state_ledger.cli import main; main()"]
+from . import prepared
 
 
 def _run(*arguments: str | Path, **environ: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=90,
-        env={**os.environ, **environ},
-    )
+    return prepared.run(*prepared.COMMAND, *arguments, timeout=90, env={**os.environ, **environ})
 
 
 @pytest.mark.parametrize(
@@ -160,7 +154,7 @@ state_ledger.cli.main(["serve", sys.argv[1], *sys.argv[2:], "--get", "/state/ses
 
 def test_the_address_is_printed_and_answers_and_ctrl_c_ends_it(small_store):
     port = free_port()
-    arguments = [*COMMAND, "serve", str(small_store()), "--no-browser", "--port", str(port)]
+    arguments = [sys.executable, *prepared.COMMAND, "serve", str(small_store()), "--no-browser", "--port", str(port)]
     process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert f"http://127.0.0.1:{port}/" in process.stdout.readline()
