@@ -26,8 +26,7 @@ from state_ledger import sessions
 from state_ledger.session_db import SessionDB
 from state_ledger.sqlite import sqlite3
 from state_ledger.writing.writer import Writer
-
-from . import prepared
+from tests import prepared
 
 # Machines that run the tests are shared: a slow example says nothing about the code.
 settings.register_profile("state-ledger", deadline=None, max_examples=60)

@@ -17,10 +17,9 @@ from state_ledger.companion.identity import companion_path
 from state_ledger.companion.reading import open_for_search
 from state_ledger.companion.status import status
 from state_ledger.plugins import compat
+from tests import prepared
 from tests.companions import append, change, ids
 from tests.conftest import fetch
-
-from . import prepared
 
 LIMIT_S = 60.0
 

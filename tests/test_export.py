@@ -21,10 +21,9 @@ from state_ledger.portability.formats import FORMATS, csv_rows, html_page, markd
 from state_ledger.portability.scope import NothingToExport, Scope
 from state_ledger.portability.source import Source
 from state_ledger.sqlite import sqlite3
+from tests import prepared
 from tests.conftest import STRESS, drop_triggers, names_in
 from tests.exported import CASE_16, CASE_20, cells, exported, exported_bytes, lines, write
-
-from . import prepared
 
 
 def run(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[bytes]:

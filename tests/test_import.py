@@ -17,10 +17,9 @@ from state_ledger.portability.importing import Summary, import_files
 from state_ledger.portability.scope import Scope
 from state_ledger.sqlite import sqlite3
 from state_ledger.writing.writer import Writer
+from tests import prepared
 from tests.conftest import names_in
 from tests.exported import CASE_16, exported, lines, write
-
-from . import prepared
 
 TOTALS = """SELECT sum(api_call_count), sum(input_tokens), sum(output_tokens), sum(cache_read_tokens),
  sum(cache_write_tokens), sum(reasoning_tokens), round(sum(cost_usd), 9), round(sum(actual_usd), 9),

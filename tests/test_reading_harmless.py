@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from state_ledger.sqlite import sqlite3
+from tests import prepared
 from tests.conftest import SHARED_STORES, fetch, names_in
 from tests.writers import WRITER
-
-from . import prepared
 
 PAGES = [
     "/",

@@ -19,8 +19,8 @@ from state_ledger.errors import SettingsError
 from state_ledger.plugins import compat
 from state_ledger.plugins.stores import registry
 from state_ledger.settings import PLUGIN, Settings
+from tests import prepared
 
-from . import prepared
 from .conftest import fetch, free_port
 
 NAMES = [each.name for each in dataclasses.fields(Settings)]
