@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from state_ledger.sqlite import sqlite3
+from tests import prepared
 from tests.conftest import SHARED_STORES, fetch, names_in
 from tests.writers import WRITER
 
@@ -257,8 +258,7 @@ def test_an_immutable_store_with_a_log_shows_the_log(small_store, served):
 
 
 def _serve_once(path: Path) -> subprocess.CompletedProcess[str]:
-    arguments = [sys.executable, "-m", "datasette", "serve", str(path), "--get", "/-/databases.json"]
-    return subprocess.run(arguments, capture_output=True, text=True, timeout=60)
+    return prepared.run("-m", "datasette", "serve", path, "--get", "/-/databases.json")
 
 
 async def test_a_stock_page_that_runs_out_of_time_says_so(demo_store: Path, make_datasette: Any) -> None:

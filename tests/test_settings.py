@@ -19,8 +19,9 @@ from state_ledger.errors import SettingsError
 from state_ledger.plugins import compat
 from state_ledger.plugins.stores import registry
 from state_ledger.settings import PLUGIN, Settings
+from tests import prepared
 
-from .conftest import DATASETTE, fetch, free_port
+from .conftest import fetch, free_port
 
 NAMES = [each.name for each in dataclasses.fields(Settings)]
 DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "settings.md"
@@ -63,8 +64,7 @@ def plainly(settings: Settings) -> dict[str, Any]:
 
 def refused(*options: str | Path) -> subprocess.CompletedProcess[str]:
     """A real `datasette serve` that is meant to end by itself."""
-    command = [*DATASETTE, "--port", str(free_port()), *map(str, options)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+    return prepared.run("-m", "datasette", "serve", "--port", str(free_port()), *options)
 
 
 def assert_one_sentence(ended: subprocess.CompletedProcess[str], *parts: str) -> None:

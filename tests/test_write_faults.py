@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -23,9 +24,9 @@ from state_ledger.errors import StoreFullError
 from state_ledger.session_db import SessionDB
 from state_ledger.sqlite import sqlite3
 from state_ledger.writing import journal
-from tests.conftest import ROOT, fewer, unix
+from tests import prepared
+from tests.conftest import ROOT, STRESS, fewer, unix
 
-STRESS = os.environ.get("STATE_LEDGER_STRESS") == "1"
 PROCESSES = 8
 APPENDS = 2500 if STRESS else fewer(300, 60)
 KILLS = 150 if STRESS else fewer(25, 8)
@@ -40,6 +41,16 @@ def appender(path: Path, name: str, count: int) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+def append_at_once(path: Path, names: list[str], count: int) -> list[subprocess.CompletedProcess[str]]:
+    """Processes that do nothing else, one for each name, of which none waits for its imports."""
+
+    def append(name: str) -> subprocess.CompletedProcess[str]:
+        return prepared.run("-m", "tests.appending", path, name, str(count), timeout=900)
+
+    with ThreadPoolExecutor(len(names)) as pool:
+        return list(pool.map(append, names))
 
 
 def contents(path: Path, session: str) -> list[str]:
@@ -74,26 +85,21 @@ def test_eight_processes_append_without_pause(tmp_path: Path, log: bool) -> None
             db._conn.execute("PRAGMA journal_mode = DELETE").fetchone()
     names = [f"session {number}" for number in range(PROCESSES)]
     count = APPENDS if log else APPENDS // 3
-    processes = [appender(path, name, count) for name in names]
-    for process in processes:
-        out, err = process.communicate(timeout=900)
-        assert process.returncode == 0, err
-        assert out.split() == [str(number) for number in range(count)]
+    for ended in append_at_once(path, names, count):
+        assert ended.returncode == 0, ended.stderr
+        assert ended.stdout.split() == [str(number) for number in range(count)]
     for name in names:
         assert contents(path, name) == [f"{name} {number}" for number in range(count)]
     assert_clean(path)
 
 
 def test_eight_processes_start_at_once_on_a_new_store(tmp_path: Path) -> None:
+    names = [f"s{number}" for number in range(PROCESSES)]
     for attempt in range(3):
         path = tmp_path / f"{attempt}" / "state.db"
-        processes = [appender(path, f"s{number}", 1) for number in range(PROCESSES)]
-        for process in processes:
-            out, err = process.communicate(timeout=120)
-            assert (process.returncode, out) == (0, "0\n"), err
-        assert [contents(path, f"s{number}") for number in range(PROCESSES)] == [
-            [f"s{number} 0"] for number in range(PROCESSES)
-        ]
+        for ended in append_at_once(path, names, 1):
+            assert (ended.returncode, ended.stdout) == (0, "0\n"), ended.stderr
+        assert [contents(path, name) for name in names] == [[f"{name} 0"] for name in names]
         assert_clean(path)
 
 
