@@ -31,6 +31,17 @@ for (const command of navigator.clipboard ? document.querySelectorAll(".command"
   command.append(button);
 }
 
+// What scrolls is a stop for the keyboard, which then scrolls it; what does not is none on its way. Whether it
+// does is known when it is shown, which for most of a transcript is when its fold is opened.
+const boxes = new ResizeObserver((entries) => {
+  for (const { target } of entries) {
+    const scrolls = target.scrollHeight > target.clientHeight || target.scrollWidth > target.clientWidth;
+    if (scrolls) target.tabIndex = 0;
+    else target.removeAttribute("tabindex");
+  }
+});
+for (const box of document.querySelectorAll(".said pre, .ledger-markdown table")) boxes.observe(box);
+
 // A message inside a fold is where the link to it leads.
 function reveal() {
   const target = location.hash.length > 1 ? document.getElementById(location.hash.slice(1)) : null;
