@@ -1,9 +1,9 @@
 """What Datasette's own templates leave out for those who do not see the page or use no mouse.
 
-A language of the page, its main part, names of the fields that filter, a box of rows that the keyboard can
-scroll, a name of the SQL editor. It is written into the text of Datasette's templates before they are compiled;
-a text that a release of Datasette has otherwise stays as it is, and templates of other plugins and of users
-are not touched.
+A language of the page, its main part, levels of headings, names of the fields that filter, a box of rows that
+the keyboard can scroll, a name of the SQL editor. It is written into the text of Datasette's templates before
+they are compiled; a text that a release of Datasette has otherwise stays as it is, and templates of other
+plugins and of users are not touched.
 """
 
 from __future__ import annotations
@@ -28,12 +28,19 @@ AMENDED: tuple[tuple[str, str], ...] = (
     ('<select name="_filter_op', '<select aria-label="Comparison" name="_filter_op'),
     ('<input type="text" name="_filter_value', '<input aria-label="Value" type="text" name="_filter_value'),
     ('<select name="_sort"', '<select aria-label="Sort by" name="_sort"'),
+    # Below the name of the page comes the second level, whatever size it has.
+    ("<h3>Custom SQL query", '<h3 aria-level="2">Custom SQL query'),
+    ("<h3>{% if filtered_table_rows_count", '<h3 aria-level="2">{% if filtered_table_rows_count'),
+    ('<h3 class="table-summary">', '<h3 aria-level="2" class="table-summary">'),
     # The editors that scripts put in the place of the text field: CodeMirror 5 of 0.65, CodeMirror 6 of 1.0.
     (
         'editor.setOption("extraKeys", {',
         'editor.getInputField().setAttribute("aria-label", "SQL");\n        editor.setOption("extraKeys", {',
     ),
-    ("        schema,\n      }));", '        schema,\n      }));\n      editor.contentDOM.setAttribute("aria-label", "SQL");'),
+    (
+        "        schema,\n      }));",
+        '        schema,\n      }));\n      editor.contentDOM.setAttribute("aria-label", "SQL");',
+    ),
 )
 """What stands in a template of Datasette, and what stands there for us."""
 

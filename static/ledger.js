@@ -21,6 +21,18 @@ document.addEventListener("click", (event) => {
   copy(link.href, link, () => { location.href = link.href; });
 });
 
+// The list of stores covers the page: Escape closes it, and so does going on to what is behind it.
+for (const list of document.querySelectorAll(".switcher")) {
+  list.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !list.open) return;
+    list.open = false;
+    list.querySelector("summary").focus();
+  });
+  list.addEventListener("focusout", (event) => {
+    if (event.relatedTarget && !list.contains(event.relatedTarget)) list.open = false;
+  });
+}
+
 // A command is selected whole by a click; where scripts may copy, a button does both.
 for (const command of navigator.clipboard ? document.querySelectorAll(".command") : []) {
   const button = document.createElement("button");
