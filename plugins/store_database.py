@@ -18,6 +18,8 @@ from state_ledger.sqlite import BUSY_TIMEOUT_S, Connection, read_only_uri, sqlit
 if TYPE_CHECKING:
     from datasette.app import Datasette
 
+SCHEMA_VERSION = "PRAGMA schema_version"
+
 Stamp = tuple[int, int, int]
 """The file a connection has open, and the tables its views were made from: device, inode, schema_version."""
 
@@ -55,6 +57,7 @@ class StoreDatabase(Database):
         self._looked_at = 0.0
         self._seen: Stamp | None = None
         self.shape_stamp: Stamp | None = None
+        self._schema_version: Any = None
 
     def connect(self, write: bool = False) -> StoreConnection:
         """A connection that reads, also where Datasette asks for one to write."""
@@ -73,6 +76,21 @@ class StoreDatabase(Database):
         self._tracked().append(connection)
         cjk.load(connection)
         return connection
+
+    async def execute(self, sql: str, *args: Any, **options: Any) -> Any:
+        """As Datasette's own; a store that breaks keeps the version of its schema that was last seen.
+
+        Datasette asks every database for it before each of its own pages: with an error for an answer, one broken
+        store would take those of all others with it.
+        """
+        if sql != SCHEMA_VERSION:
+            return await super().execute(sql, *args, **options)
+        try:
+            self._schema_version = await super().execute(sql, *args, **options)
+        except (StoreRefused, sqlite3.DatabaseError):
+            if self._schema_version is None:
+                raise
+        return self._schema_version
 
     async def execute_fn(self, fn: Callable[[Connection], Any]) -> Any:
         return await super().execute_fn(self._on_current_connection(fn))
