@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from datasette.database import Database, connections
+from datasette.database import Database, QueryInterrupted, connections
 
 from state_ledger import access
 from state_ledger.errors import StateLedgerError, StoreAccessError
 from state_ledger.full_text import cjk
+from state_ledger.plugins import limits
 from state_ledger.sqlite import BUSY_TIMEOUT_S, Connection, read_only_uri, sqlite3
 
 if TYPE_CHECKING:
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
 
 Stamp = tuple[int, int, int]
 """The file a connection has open, and the tables its views were made from: device, inode, schema_version."""
+
+
+_waiting: ContextVar[limits.Waiting | None] = ContextVar("state_ledger_waiting", default=None)
 
 
 class StoreRefused(click.ClickException):
@@ -38,6 +43,9 @@ class StoreConnection(Connection):
     """A connection that knows what its views were made from."""
 
     stamp: Stamp | None = None
+
+    def cursor(self, factory: Any = limits.BoundedCursor) -> Any:
+        return super().cursor(factory)
 
 
 class StoreDatabase(Database):
@@ -74,6 +82,16 @@ class StoreDatabase(Database):
         cjk.load(connection)
         return connection
 
+    async def execute(self, sql: str, params: Any = None, *args: Any, **options: Any) -> Any:
+        """Rows of a visitor's question or of a page of Datasette's. Raises QueryInterrupted when its time is over."""
+        waiting = limits.Waiting()
+        _waiting.set(waiting)
+        limit_s = self.ds.sql_time_limit_ms / 1000
+        answer = await waiting.for_answer(super().execute(sql, params, *args, **options), limit_s, self.ds.executor)
+        if answer is None:
+            raise QueryInterrupted("the time limit", sql, params)
+        return answer
+
     async def execute_fn(self, fn: Callable[[Connection], Any]) -> Any:
         return await super().execute_fn(self._on_current_connection(fn))
 
@@ -102,8 +120,13 @@ class StoreDatabase(Database):
         return await self.execute_write_fn(fn)
 
     def _on_current_connection(self, fn: Callable[[Connection], Any]) -> Callable[[Connection], Any]:
+        waiting = _waiting.get()
+
         def with_current(connection: Connection) -> Any:
-            return fn(self._current(connection))
+            current = self._current(connection)
+            if waiting is not None and waiting.begun is None:
+                waiting.begun = time.monotonic()
+            return limits.within_memory(lambda: fn(current))
 
         with_current.__name__ = getattr(fn, "__name__", "fn")
         return with_current

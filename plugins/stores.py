@@ -19,7 +19,7 @@ from state_ledger.budgets.given import with_budgets
 from state_ledger.connection import guard
 from state_ledger.errors import StateLedgerError, StoreAccessError
 from state_ledger.health.patient import LIVE, SNAPSHOT, Patient
-from state_ledger.plugins import compat, settings_file
+from state_ledger.plugins import compat, limits, settings_file
 from state_ledger.plugins.store_database import StoreConnection, StoreDatabase, StoreIsOnlyRead, StoreRefused
 from state_ledger.search import functions
 from state_ledger.shape import Shape
@@ -122,6 +122,7 @@ def register_output_renderer(datasette: Datasette) -> None:
     held = registry(datasette)
     if held.stores:
         allocator.keep_one_arena()
+        limits.limit_memory(held.settings.query_memory_mb)
     if held.settings.redact:
         # Own SQL can take a secret apart, and the file itself holds them all.
         for setting in ("default_allow_sql", "allow_download"):
@@ -231,6 +232,8 @@ def handle_exception(datasette: Datasette, request: Any, exception: Exception) -
         sentence, title, status = exception.message, "This store cannot be read", 503
     elif isinstance(exception, StoreIsOnlyRead):
         sentence, title, status = str(exception), "This store is only read", 403
+    elif isinstance(exception, limits.TooMuch):
+        sentence, title, status = str(exception), "Too much", 503
     elif isinstance(exception, QueryInterrupted):
         sentence, title, status = (
             "The query did not answer in its time. Ask for less, for instance for fewer rows or a filter on a "
