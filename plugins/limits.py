@@ -12,16 +12,22 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from datasette import hookimpl
+from datasette.utils.asgi import Response
 
 from state_ledger.sqlite import sqlite3
+
+if TYPE_CHECKING:
+    from datasette.app import Datasette
 
 T = TypeVar("T")
 
 ANSWER_BYTES = 64_000_000
 """What the texts and blobs of one answer may take; a page of them takes several times as much."""
 
-GRACE_S = 1.0
+GRACE_S = 0.5
 """How long after its time limit a question is waited for: ending in the middle takes SQLite a moment."""
 
 LENT_AT_MOST = 8
@@ -29,7 +35,7 @@ LENT_AT_MOST = 8
 
 
 class TooMuch(sqlite3.OperationalError):
-    """A question that takes more memory than there is for it; str() is a sentence for the visitor."""
+    """A question that asks for more than it can be given; str() is a sentence for the visitor."""
 
 
 class BoundedCursor(sqlite3.Cursor):
@@ -61,15 +67,36 @@ def limit_memory(megabytes: int) -> None:
     with_limit.close()
 
 
-def within_memory(run: Callable[[], T]) -> T:
-    """What `run` gives. Raises TooMuch where SQLite has no memory left for it."""
+def bounded(run: Callable[[], T]) -> T:
+    """What `run` gives. Raises TooMuch where SQLite has no memory left for it, or is asked several things at once."""
     try:
         return run()
+    except (sqlite3.Warning, sqlite3.ProgrammingError) as error:
+        if "one statement" not in str(error):
+            raise
+        # Python has two names for this, neither of which Datasette expects.
+        raise TooMuch("This is more than one statement. Ask for one at a time, without a semicolon.") from error
     except MemoryError as error:
         raise TooMuch(
             "This question needs more memory than there is for it. Ask for less, for instance for fewer columns,"
             " or without an order, or raise the setting query_memory_mb."
         ) from error
+
+
+@hookimpl
+def handle_exception(datasette: Datasette, request: Any, exception: Exception) -> Any:
+    """The sentence of a page that took too much; of visitors' own SQL Datasette shows it with the SQL."""
+    if not isinstance(exception, TooMuch):
+        return None
+    message = {"ok": False, "error": str(exception), "status": 503, "title": "Too much"}
+
+    async def page() -> Response:
+        if request.path.endswith(".json"):
+            return Response.json(message, status=503)
+        body = await datasette.render_template(["503.html", "error.html"], message, request=request)
+        return Response.html(body, status=503)
+
+    return page
 
 
 class Waiting:

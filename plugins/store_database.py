@@ -126,7 +126,7 @@ class StoreDatabase(Database):
             current = self._current(connection)
             if waiting is not None and waiting.begun is None:
                 waiting.begun = time.monotonic()
-            return limits.within_memory(lambda: fn(current))
+            return limits.bounded(lambda: fn(current))
 
         with_current.__name__ = getattr(fn, "__name__", "fn")
         return with_current

@@ -232,8 +232,6 @@ def handle_exception(datasette: Datasette, request: Any, exception: Exception) -
         sentence, title, status = exception.message, "This store cannot be read", 503
     elif isinstance(exception, StoreIsOnlyRead):
         sentence, title, status = str(exception), "This store is only read", 403
-    elif isinstance(exception, limits.TooMuch):
-        sentence, title, status = str(exception), "Too much", 503
     elif isinstance(exception, QueryInterrupted):
         sentence, title, status = (
             "The query did not answer in its time. Ask for less, for instance for fewer rows or a filter on a "
