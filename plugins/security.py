@@ -62,6 +62,9 @@ _HANDLER = "openColumnChooser()"
 _HANDLER_HASH = base64.b64encode(hashlib.sha256(_HANDLER.encode()).digest()).decode("ascii")
 _SCRIPT_TAG = re.compile(r"<script(?=[\s>{])")
 
+METHODS = ("GET", "HEAD", "POST", "OPTIONS", "PUT", "PATCH", "DELETE")
+"""What Datasette and its plugins know; 0.65 calls any other an error of its own."""
+
 _nonce: ContextVar[str] = ContextVar("state_ledger_script_nonce", default="")
 
 
@@ -125,6 +128,8 @@ def refusal(scope: Scope, allowed: Iterable[str]) -> Refusal | None:
     given = [value.decode("latin-1") for name, value in scope["headers"] if name.lower() == b"host"]
     if len(given) != 1:
         return Refusal(403, "The request must name its host exactly once.")
+    if scope.get("method", "GET") not in METHODS:
+        return Refusal(405, f"The request's method is none of {', '.join(METHODS)}.")
     host = parse_host(given[0])
     if host is not None and host_allowed(host, allowed, scope.get("scheme", "http")):
         # A whole address after GET is for proxies; it names a host of its own, and Datasette sends it elsewhere.

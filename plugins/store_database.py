@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from datasette.database import Database, connections
+from datasette.database import Database, QueryInterrupted, connections
 
 from state_ledger import access
 from state_ledger.errors import StateLedgerError, StoreAccessError
 from state_ledger.full_text import cjk
+from state_ledger.plugins import limits
 from state_ledger.sqlite import BUSY_TIMEOUT_S, Connection, read_only_uri, sqlite3
 
 if TYPE_CHECKING:
@@ -22,6 +24,9 @@ SCHEMA_VERSION = "PRAGMA schema_version"
 
 Stamp = tuple[int, int, int]
 """The file a connection has open, and the tables its views were made from: device, inode, schema_version."""
+
+
+_waiting: ContextVar[limits.Waiting | None] = ContextVar("state_ledger_waiting", default=None)
 
 
 class StoreRefused(click.ClickException):
@@ -40,6 +45,9 @@ class StoreConnection(Connection):
     """A connection that knows what its views were made from."""
 
     stamp: Stamp | None = None
+
+    def cursor(self, factory: Any = limits.BoundedCursor) -> Any:
+        return super().cursor(factory)
 
 
 class StoreDatabase(Database):
@@ -77,20 +85,30 @@ class StoreDatabase(Database):
         cjk.load(connection)
         return connection
 
-    async def execute(self, sql: str, *args: Any, **options: Any) -> Any:
-        """As Datasette's own; a store that breaks keeps the version of its schema that was last seen.
+    async def execute(self, sql: str, params: Any = None, *args: Any, **options: Any) -> Any:
+        """Rows of a visitor's question or of a page of Datasette's. Raises QueryInterrupted when its time is over.
 
-        Datasette asks every database for it before each of its own pages: with an error for an answer, one broken
-        store would take those of all others with it.
+        A store that breaks keeps the version of its schema that was last seen: Datasette asks every database for it
+        before each of its own pages, and with an error for an answer one broken store would take those of all others
+        with it.
         """
         if sql != SCHEMA_VERSION:
-            return await super().execute(sql, *args, **options)
+            return await self._within_limits(sql, params, *args, **options)
         try:
-            self._schema_version = await super().execute(sql, *args, **options)
+            self._schema_version = await super().execute(sql, params, *args, **options)
         except (StoreRefused, sqlite3.DatabaseError):
             if self._schema_version is None:
                 raise
         return self._schema_version
+
+    async def _within_limits(self, sql: str, params: Any, *args: Any, **options: Any) -> Any:
+        waiting = limits.Waiting()
+        _waiting.set(waiting)
+        limit_s = self.ds.sql_time_limit_ms / 1000
+        answer = await waiting.for_answer(super().execute(sql, params, *args, **options), limit_s, self.ds.executor)
+        if answer is None:
+            raise QueryInterrupted("the time limit", sql, params)
+        return answer
 
     async def execute_fn(self, fn: Callable[[Connection], Any]) -> Any:
         return await super().execute_fn(self._on_current_connection(fn))
@@ -120,8 +138,13 @@ class StoreDatabase(Database):
         return await self.execute_write_fn(fn)
 
     def _on_current_connection(self, fn: Callable[[Connection], Any]) -> Callable[[Connection], Any]:
+        waiting = _waiting.get()
+
         def with_current(connection: Connection) -> Any:
-            return fn(self._current(connection))
+            current = self._current(connection)
+            if waiting is not None and waiting.begun is None:
+                waiting.begun = time.monotonic()
+            return limits.bounded(lambda: fn(current))
 
         with_current.__name__ = getattr(fn, "__name__", "fn")
         return with_current

@@ -71,6 +71,7 @@ class Settings:
     companion: whether the app makes and refreshes the companion of every store it shows.
     metrics: whether the figures of the stores are given to Prometheus.
     query_time_limit_ms: milliseconds that a question of a page or a canned query may take.
+    query_memory_mb: megabytes that SQLite may take in the app, for all that is asked at one time.
     max_limit: the most rows that a question gives.
     markdown_columns: columns, by table, whose text is shown as Markdown.
     markdown_max_characters, markdown_max_brackets: above these, text is cut or shown as it is.
@@ -89,6 +90,7 @@ class Settings:
     metrics: bool = False
     budgets: tuple[Budget, ...] = ()
     query_time_limit_ms: int = 5000
+    query_memory_mb: int = 512
     max_limit: int = 10000
     markdown_columns: Mapping[str, tuple[str, ...]] = field(
         default_factory=lambda: MappingProxyType({"messages": ("content",)})
@@ -226,6 +228,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "budgets": as_budgets,
     "metrics": _flag,
     "query_time_limit_ms": _whole(50, 600_000),
+    "query_memory_mb": _whole(32, 1_000_000),
     "max_limit": _whole(1, 1_000_000),
     "markdown_columns": _columns,
     "markdown_max_characters": _whole(100, 1_000_000),

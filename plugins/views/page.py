@@ -13,7 +13,7 @@ import state_ledger
 from state_ledger import homes
 from state_ledger.pages import figures
 from state_ledger.pages.links import AllLinks, Links
-from state_ledger.plugins import assets, compat, security
+from state_ledger.plugins import assets, compat, security, whole_store
 from state_ledger.plugins.stores import registry
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ async def open_store(datasette: Datasette, request: Any) -> str:
     name = compat.database_in_address(request)
     if name is None or name not in registry(datasette).stores:
         raise NotFound(f"No store named {name}")
-    if not await compat.may_view_database(datasette, request.actor, name):
+    if not await whole_store.may_view_store(datasette, request.actor, name):
         raise Forbidden("view-database")
     return name
 
@@ -60,7 +60,7 @@ async def open_store(datasette: Datasette, request: Any) -> str:
 async def visible_stores(datasette: Datasette, request: Any) -> list[str]:
     """The names of the stores that this visitor may see, in the order in which they are served."""
     names = list(registry(datasette).stores)
-    return [name for name in names if await compat.may_view_database(datasette, request.actor, name)]
+    return [name for name in names if await whole_store.may_view_store(datasette, request.actor, name)]
 
 
 async def left_out(datasette: Datasette, request: Any) -> dict[str, str]:
