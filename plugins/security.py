@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import ipaddress
+import logging
 import re
 import secrets
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
@@ -62,6 +63,7 @@ _HANDLER = "openColumnChooser()"
 _HANDLER_HASH = base64.b64encode(hashlib.sha256(_HANDLER.encode()).digest()).decode("ascii")
 _SCRIPT_TAG = re.compile(r"<script(?=[\s>{])")
 
+_log = logging.getLogger(__name__)
 _nonce: ContextVar[str] = ContextVar("state_ledger_script_nonce", default="")
 
 
@@ -128,9 +130,12 @@ def refusal(scope: Scope, allowed: Iterable[str]) -> Refusal | None:
     host = parse_host(given[0])
     if host is not None and host_allowed(host, allowed, scope.get("scheme", "http")):
         # A whole address after GET is for proxies; it names a host of its own, and Datasette sends it elsewhere.
-        if scope["path"].startswith("/") and (scope.get("raw_path") or b"/").startswith(b"/"):
-            return None
-        return Refusal(400, "The request must ask for a path, which begins with a slash.")
+        raw = scope.get("raw_path") or b"/"
+        if not (scope["path"].startswith("/") and raw.startswith(b"/")):
+            return Refusal(400, "The request must ask for a path, which begins with a slash.")
+        if not raw.isascii():
+            return Refusal(400, "The path must be written in ASCII: other characters as %XX or ~XX.")
+        return None
     shown = re.sub(r"[^\w.:\[\]-]", "?", given[0], flags=re.ASCII)[:100]
     return Refusal(
         403,
@@ -189,13 +194,37 @@ def asgi_wrapper(datasette: Datasette) -> Callable[[App], App]:
 
             refused = refusal(scope, settings.allowed_hosts)
             if refused is None:
-                await app(scope, receive, send_secured)
-            else:
+                refused = await _answered(app, scope, receive, send_secured)
+            if refused is not None:
                 await _refuse(scope, send_secured, refused)
 
         return guarded
 
     return wrap
+
+
+async def _answered(app: App, scope: Scope, receive: Any, send: Any) -> Refusal | None:
+    """Has a request answered; what to say instead where it cannot be read, None where there is an answer.
+
+    Pages word their own errors. What raises here is what Datasette 0.65 puts in front of them, which reads
+    forms in parts by a library whose releases it does not fit.
+    """
+    begun = False
+
+    async def sending(message: MutableMapping[str, Any]) -> None:
+        nonlocal begun
+        begun = True
+        await send(message)
+
+    try:
+        await app(scope, receive, sending)
+    except Exception:
+        kind = next((value for name, value in scope["headers"] if name.lower() == b"content-type"), b"")
+        if begun or scope["type"] != "http" or not kind.lower().startswith(b"multipart/"):
+            raise
+        _log.info("A form in parts could not be read.", exc_info=True)
+        return Refusal(415, "This form cannot be read. Send it as application/x-www-form-urlencoded.")
+    return None
 
 
 async def _refuse(scope: Scope, send: Any, refused: Refusal) -> None:

@@ -266,7 +266,7 @@ def line_of(source: str | Path, path: Sequence[str]) -> int | None:
     line = None
     for key in path:
         if isinstance(node, yaml.SequenceNode):
-            if not key.isdigit() or not 0 < int(key) <= len(node.value):
+            if not key.isdecimal() or not 0 < int(key) <= len(node.value):
                 return None
             node = node.value[int(key) - 1]
             line = int(node.start_mark.line) + 1
