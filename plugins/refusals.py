@@ -18,6 +18,7 @@ from datasette.database import QueryInterrupted
 from datasette.utils.asgi import Base400
 from datasette.views.base import DatasetteError
 
+from state_ledger.errors import ParameterError, StateLedgerError
 from state_ledger.plugins.store_database import StoreIsOnlyRead, StoreRefused
 from state_ledger.sqlite import sqlite3
 
@@ -69,6 +70,8 @@ def refusal_of(exception: Exception, *, own_limit: bool = False) -> Refused | No
             "The query did not answer in its time. Ask for less, for instance for fewer rows or a filter on a "
             "column that has an index, or raise the setting query_time_limit_ms.",
         )
+    if isinstance(exception, StateLedgerError):
+        return Refused(400 if isinstance(exception, ParameterError) else 503, "This cannot be answered", str(exception))
     if isinstance(exception, Base400) or (isinstance(exception, DatasetteError) and exception.status < 500):
         return None
     if not isinstance(exception, (DatasetteError, *MISREAD)) and not _is_no_sql(exception):

@@ -18,6 +18,7 @@ from state_ledger.ledger import days
 from state_ledger.ledger.apportion import DAY_RULES
 
 DAYS_AGO = re.compile(r"^(\d+) days ago$")
+KINDS = ("date", "zone", "choice", "integer", "text", "words")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 

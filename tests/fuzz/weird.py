@@ -18,6 +18,8 @@ VALUES: tuple[Any, ...] = (
     None, -1, 0, 2**63 - 1, -(2**63), 1.5, -0.0, 1e308, float("inf"), "", "-", "2026-01-01", "NaN", "1e999",
     b"", b"\xff\x00\xfe", b"{\xff", "\ud83d".encode("utf-16-le", "surrogatepass"), MARKUP, "a\x00b",
     "\u202eabc\u2066", "[]", "{}", "[" * 2000, '{"a":' * 600, "\x00json:[", "\x00json:" + json.dumps([1, None, {"type": []}]),
+    '\x00json:[{"type": "text", "text": "\\ud83d"}, {"type": "\\udc00", "\\ud83d": 1}]',
+    '[{"id": "\\ud83d", "function": {"name": "\\ud83d", "arguments": "{\\"a\\": \\"\\\\ud83d\\"}"}}]', '{"a": "\\ud83d", "\\udfff": NaN}',
     '[{"function": 3, "id": []}]', '[{"function": {"name": {}, "arguments": [NaN]}}]', "x" * 70_000,
 )  # fmt: skip
 """What stands where a number, a moment, a name or JSON was expected."""
