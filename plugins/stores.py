@@ -19,7 +19,7 @@ from state_ledger.connection import guard
 from state_ledger.errors import StateLedgerError, StoreAccessError
 from state_ledger.health.patient import LIVE, SNAPSHOT, Patient
 from state_ledger.plugins import compat, settings_file
-from state_ledger.plugins.store_database import StoreConnection, StoreDatabase, StoreIsOnlyRead, StoreRefused
+from state_ledger.plugins.store_database import StoreConnection, StoreDatabase, StoreRefused
 from state_ledger.search import functions
 from state_ledger.shape import Shape
 from state_ledger.sqlite import Connection, read_only_uri, sqlite3

@@ -10,7 +10,6 @@ from pathlib import Path
 from unittest import mock
 
 import click
-import pytest
 from click.testing import CliRunner, Result
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st

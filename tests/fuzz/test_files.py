@@ -15,7 +15,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from state_ledger import assets, questions
+from state_ledger import questions
 from state_ledger import settings as settings_of
 from state_ledger.bills import Bill, BillError, read_text
 from state_ledger.budgets.budget import WrongBudget, parse_budget
