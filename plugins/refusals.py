@@ -83,7 +83,7 @@ def refusal_of(exception: Exception, *, own_limit: bool = False) -> Refused | No
     return Refused(
         400,
         "This address cannot be read",
-        f"Datasette cannot read this address: {str(said)[:MOST_SAID]}. Look at the parameters behind the question mark.",
+        f"Datasette cannot read this address: {str(said)[:MOST_SAID]}. Look at what follows the question mark.",
     )
 
 

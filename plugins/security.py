@@ -58,6 +58,9 @@ STATIC_TYPES = (b"text/css", b"text/javascript", b"application/javascript", b"im
 """What only static files are. Anything else may come from a store: 0.65 sends CSV as plain text, and
 blobs and whole databases have types of their own."""
 
+FORMS = (b"multipart/form-data", b"application/x-www-form-urlencoded")
+"""Content types of forms."""
+
 # Datasette 1.0's table page has one handler in an attribute; its SHA-256 lets it, and no other, run.
 _HANDLER = "openColumnChooser()"
 _HANDLER_HASH = base64.b64encode(hashlib.sha256(_HANDLER.encode()).digest()).decode("ascii")
@@ -206,8 +209,8 @@ def asgi_wrapper(datasette: Datasette) -> Callable[[App], App]:
 async def _answered(app: App, scope: Scope, receive: Any, send: Any) -> Refusal | None:
     """Has a request answered; what to say instead where it cannot be read, None where there is an answer.
 
-    Pages word their own errors. What raises here is what Datasette 0.65 puts in front of them, which reads
-    forms in parts by a library whose releases it does not fit.
+    Pages word their own errors. What raises here is what Datasette 0.65 puts in front of them to look for the mark
+    of a form: it cannot read one that is not UTF-8, nor, with newer releases of a library of its, one in parts.
     """
     begun = False
 
@@ -220,10 +223,10 @@ async def _answered(app: App, scope: Scope, receive: Any, send: Any) -> Refusal 
         await app(scope, receive, sending)
     except Exception:
         kind = next((value for name, value in scope["headers"] if name.lower() == b"content-type"), b"")
-        if begun or scope["type"] != "http" or not kind.lower().startswith(b"multipart/"):
+        if begun or scope["type"] != "http" or not kind.lower().startswith(FORMS):
             raise
-        _log.info("A form in parts could not be read.", exc_info=True)
-        return Refusal(415, "This form cannot be read. Send it as application/x-www-form-urlencoded.")
+        _log.info("A form could not be read.", exc_info=True)
+        return Refusal(400, "This form cannot be read. Send it as application/x-www-form-urlencoded, in UTF-8.")
     return None
 
 

@@ -7,7 +7,7 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 from urllib.parse import quote_from_bytes, unquote
 
 from datasette.utils import MultiParams, asgi, tilde_encode
@@ -29,14 +29,19 @@ HOSTILE: tuple[bytes, ...] = tuple(
     text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     for text in (
         "", " ", "0", "-1", "+1", "1", "00", "1e999", "1.5", "NaN", "Infinity", "null", "true", "None",
-        str(2**31), str(2**63 - 1), str(2**63), str(2**64), "-" + str(2**63), "1" + "0" * 24, "9" * 5000, "٣", "１２", "²",
+        str(2**31), str(2**63 - 1), str(2**63), str(2**64), "-" + str(2**63), "1" + "0" * 24, "9" * 5000, "٣", "１２",
+        "²",
         "0000-00-00", "0001-01-01", "9999-12-31", "9999-99-99", "2026-02-30", "2026-1-1", "20260101", "2026-W01-1",
         "2026-01-01T00:00:00", "-0001-01-01", "Etc/UTC", "../../etc/passwd", "Europe", "utc", "Asia/Seoul\x00",
-        "x" * 3000, "é", "👍🏽", "桂林", "\u202e\u2066abc", "\u2028", "\x00", "a\x00b", "\r\nSet-Cookie: a=b", "\x1b[31m",
-        "\ud83d", b"\xff", b"\xed\xa0\x80", b"\xc3", "%00", "%", "%ff", "~", "~2", "~FF", "~00", "/", "//", "..", ".", "?", "#", "a b",
+        "x" * 3000, "é", "👍🏽", "桂林", "\u202e\u2066abc", "\u2028", "\x00", "a\x00b",
+        "\r\nSet-Cookie: a=b", "\x1b[31m",
+        "\ud83d", b"\xff", b"\xed\xa0\x80", b"\xc3", "%00", "%", "%ff", "~", "~2", "~FF", "~00", "/", "//", "..",
+        ".", "?", "#", "a b",
         MARK, "{{7*7}}", "' OR 1=1 --", "'", '"', "`", ";", "\\", "1; DROP TABLE sessions", "select 1", "select", "(",
-        "[]", "{}", "[1", '{"a":1}', "[" * 900, '["role"]', "a,b", ",", ",,,", "*", '"', "-", "NOT", "a OR", "AND AND", "NEAR(",
-        "w1", "s1", "first", "cli", "day", "all", "newest", "model", "full", "yes", "no", "1,2", "w1,2", "2,w1", "sort:1:2",
+        "[]", "{}", "[1", '{"a":1}', "[" * 900, '["role"]', "a,b", ",", ",,,", "*", '"', "-", "NOT", "a OR",
+        "AND AND", "NEAR(",
+        "w1", "s1", "first", "cli", "day", "all", "newest", "model", "full", "yes", "no", "1,2", "w1,2", "2,w1",
+        "sort:1:2",
     )
 )  # fmt: skip
 """What is written where a page expects a number, a day, a zone, a word, a name or a place to go on from."""
@@ -44,7 +49,8 @@ HOSTILE: tuple[bytes, ...] = tuple(
 BODIES: tuple[tuple[str, bytes], ...] = (
     ("", b""),
     ("application/x-www-form-urlencoded", b""),
-    ("application/x-www-form-urlencoded", b"bill=date%2Cmodel%2Camount%0A2026-06-01%2CM%2C1&tz=" + quote_from_bytes(MARK.encode()).encode()),
+    ("application/x-www-form-urlencoded",
+    b"bill=date%2Cmodel%2Camount%0A2026-06-01%2CM%2C1&tz=" + quote_from_bytes(MARK.encode()).encode()),
     ("application/x-www-form-urlencoded", b"bill=%ff%fe%00&provider=%ed%a0%80&tz=%00"),
     ("application/x-www-form-urlencoded", b"&&&==&=&;;" + b"a=b&" * 400),
     ("application/x-www-form-urlencoded; charset=no-such", b"bill=\xff\xfe"),
@@ -173,7 +179,7 @@ def encoded(text: str | bytes) -> bytes:
 
 
 class _Watched(MultiParams):  # type: ignore[misc]
-    asked: set[str] = set()
+    asked: ClassVar[set[str]] = set()
 
     def get(self, name: str, default: Any = None) -> Any:
         self.asked.add(name)

@@ -17,9 +17,11 @@ MARKUP = "<img src=x onerror=alert(1)>\"'&{{7*7}}"
 VALUES: tuple[Any, ...] = (
     None, -1, 0, 2**63 - 1, -(2**63), 1.5, -0.0, 1e308, float("inf"), "", "-", "2026-01-01", "NaN", "1e999",
     b"", b"\xff\x00\xfe", b"{\xff", "\ud83d".encode("utf-16-le", "surrogatepass"), MARKUP, "a\x00b",
-    "\u202eabc\u2066", "[]", "{}", "[" * 2000, '{"a":' * 600, "\x00json:[", "\x00json:" + json.dumps([1, None, {"type": []}]),
+    "\u202eabc\u2066", "[]", "{}", "[" * 2000, '{"a":' * 600, "\x00json:[", "\x00json:" + json.dumps([1, None,
+    {"type": []}]),
     '\x00json:[{"type": "text", "text": "\\ud83d"}, {"type": "\\udc00", "\\ud83d": 1}]',
-    '[{"id": "\\ud83d", "function": {"name": "\\ud83d", "arguments": "{\\"a\\": \\"\\\\ud83d\\"}"}}]', '{"a": "\\ud83d", "\\udfff": NaN}',
+    '[{"id": "\\ud83d", "function": {"name": "\\ud83d", "arguments": "{\\"a\\": \\"\\\\ud83d\\"}"}}]',
+    '{"a": "\\ud83d", "\\udfff": NaN}',
     '[{"function": 3, "id": []}]', '[{"function": {"name": {}, "arguments": [NaN]}}]', "x" * 70_000,
 )  # fmt: skip
 """What stands where a number, a moment, a name or JSON was expected."""
@@ -58,11 +60,13 @@ def _sound(table: str, number: int) -> dict[str, Any]:
         return {"session_id": session, "role": "user", "content": f"pier {number}", "timestamp": time, "active": 1,
                 "compacted": 0, "observed": 0}  # fmt: skip
     if table == "session_model_usage":
-        return {"session_id": session, "model": "m", "billing_provider": "p", "billing_base_url": "", "billing_mode": "",
+        return {"session_id": session, "model": "m", "billing_provider": "p", "billing_base_url": "",
+        "billing_mode": "",
                 "task": "", "api_call_count": 1, "input_tokens": 10, "output_tokens": 5, "cache_read_tokens": 3,
                 "cache_write_tokens": 1, "reasoning_tokens": 0, "estimated_cost_usd": 0.25, "actual_cost_usd": 0.0,
                 "first_seen": time, "last_seen": time + 9}  # fmt: skip
-    return {column.name: f"{column.name} {number}" if column.type == "TEXT" else time for column in schema.TABLES[table]}
+    columns = schema.TABLES[table]
+    return {column.name: f"{column.name} {number}" if column.type == "TEXT" else time for column in columns}
 
 
 def weird_store(path: Path, share: int = 1) -> Path:
