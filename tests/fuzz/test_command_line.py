@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import traceback
 from functools import cache
 from pathlib import Path
-from unittest import mock
 
 import click
 from click.testing import CliRunner, Result
@@ -69,10 +69,14 @@ def lines(draw: st.DrawFn) -> list[str]:
 
 
 def run(words: list[str]) -> Result:
-    runner = CliRunner()
-    with runner.isolated_filesystem():
-        shutil.copyfile(_sample(), "state.db")
-        return runner.invoke(main, words, input="")
+    before = Path.cwd()
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copyfile(_sample(), Path(folder) / "state.db")
+        os.chdir(folder)
+        try:
+            return CliRunner(env={"HERMES_HOME": folder}).invoke(main, words, input="")
+        finally:
+            os.chdir(before)
 
 
 def complaint(words: list[str], result: Result) -> str:
@@ -88,5 +92,4 @@ def complaint(words: list[str], result: Result) -> str:
 @settings(max_examples=examples(30), suppress_health_check=list(HealthCheck))
 @given(lines())
 def test_any_text_of_any_argument_is_answered_with_a_sentence(words: list[str]) -> None:
-    with mock.patch.dict("os.environ", {"HERMES_HOME": "/nonexistent"}):
-        assert not complaint(words, run(words))
+    assert not complaint(words, run(words))
