@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
-from datasette import Response, hookimpl
-from datasette.database import QueryInterrupted
+from datasette import hookimpl
 
 from state_ledger import access, allocator, ledger
 from state_ledger.budgets.given import VARIABLE as BUDGETS_VARIABLE
@@ -19,7 +18,7 @@ from state_ledger.budgets.given import with_budgets
 from state_ledger.connection import guard
 from state_ledger.errors import StateLedgerError, StoreAccessError
 from state_ledger.plugins import compat, limits, settings_file
-from state_ledger.plugins.store_database import StoreConnection, StoreDatabase, StoreIsOnlyRead, StoreRefused
+from state_ledger.plugins.store_database import StoreConnection, StoreDatabase, StoreRefused
 from state_ledger.search import functions
 from state_ledger.shape import Shape
 from state_ledger.sqlite import Connection, read_only_uri, sqlite3
@@ -228,35 +227,6 @@ def open_the_books(conn: Connection, database: str, datasette: Datasette) -> Non
     if state is not None and isinstance(served, StoreDatabase):
         state.shape = shape
         served.shape_stamp = conn.stamp
-
-
-@hookimpl
-def handle_exception(datasette: Datasette, request: Any, exception: Exception) -> Any:
-    """What a store refuses: its sentence on a page, instead of a traceback."""
-    if isinstance(exception, StoreRefused):
-        sentence, title, status = exception.message, "This store cannot be read", 503
-    elif isinstance(exception, StoreIsOnlyRead):
-        sentence, title, status = str(exception), "This store is only read", 403
-    elif isinstance(exception, QueryInterrupted):
-        sentence, title, status = (
-            "The query did not answer in its time. Ask for less, for instance for fewer rows or a filter on a "
-            "column that has an index, or raise the setting query_time_limit_ms.",
-            "Out of time",
-            503,
-        )
-    else:
-        return None
-    message = {"ok": False, "error": sentence, "status": status, "title": title}
-
-    async def page() -> Response:
-        if request.path.endswith(".json"):
-            return Response.json(message, status=status)
-        templates = [f"{status}.html", "error.html"]
-        return Response.html(
-            await datasette.render_template(templates, message, request=request), status=status
-        )
-
-    return page
 
 
 def _examine(database: Database, snapshot_wanted: bool, *, alone: bool) -> _Found | None:

@@ -244,7 +244,8 @@ def read_file(path: str | Path) -> Settings:
     try:
         content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
         plugins = content.get("plugins") if isinstance(content, Mapping) else None
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, ValueError, OverflowError, RecursionError, yaml.YAMLError) as error:
+        # ValueError: YAML takes 2026-99-99 for a day, and `!!int x` for a number.
         raise StateLedgerError(f"{path} cannot be read as YAML or JSON: {' '.join(str(error).split())}.") from error
     given = plugins.get(PLUGIN) if isinstance(plugins, Mapping) else None
     return Settings.from_mapping({} if given is None else given, source=path)
@@ -264,12 +265,12 @@ def line_of(source: str | Path, path: Sequence[str]) -> int | None:
     """
     try:
         node = yaml.compose(Path(source).read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+    except (OSError, ValueError, RecursionError, yaml.YAMLError):
         return None
     line = None
     for key in path:
         if isinstance(node, yaml.SequenceNode):
-            if not key.isdigit() or not 0 < int(key) <= len(node.value):
+            if not key.isdecimal() or not 0 < int(key) <= len(node.value):
                 return None
             node = node.value[int(key) - 1]
             line = int(node.start_mark.line) + 1
