@@ -27,6 +27,7 @@ from state_ledger import questions
 from state_ledger.errors import ParameterError, StateLedgerError
 from state_ledger.pages import figures
 from state_ledger.plugins import compat, page
+from state_ledger.plugins.store_database import StoreDamaged
 from state_ledger.plugins.stores import registry
 from state_ledger.portability import question_file
 from state_ledger.portability.export import Export, Options
@@ -210,8 +211,10 @@ class FileStream:
         """Sends the file. A client that is gone ends it; an error leaves the transfer without its end."""
         encoded = [(key.lower().encode("ascii"), value.encode("ascii")) for key, value in self.headers.items()]
         gone = asyncio.ensure_future(self._gone())
+        begun = False
         try:
             first = b"" if self.request.method == "HEAD" else await self.next_piece()
+            begun = True
             await send({"type": "http.response.start", "status": self.status, "headers": encoded})
             piece = first
             while piece and not gone.done():
@@ -219,7 +222,10 @@ class FileStream:
                 piece = await self.next_piece()
             if not gone.done():
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
-        except Exception:
+        except Exception as error:
+            if not begun and isinstance(error, (StoreDamaged, StateLedgerError)):
+                await _refusal(str(error), 503).asgi_send(send)
+                return
             # Datasette would answer with a page, in the middle of the file. Without an end the server
             # closes the connection, and the client knows that something is missing.
             _log.exception("The export %s broke off.", self.headers["content-disposition"])

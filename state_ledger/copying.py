@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from state_ledger import access
-from state_ledger.errors import StoreAccessError, StoreBusyError, StoreFullError
+from state_ledger.errors import StoreAccessError, StoreBusyError, StoreFullError, StoreUnreadableError
 from state_ledger.sqlite import Connection, read_only_uri, sqlite3
 from state_ledger.writing.contention import holder_of, is_busy, result_code
 
@@ -248,7 +248,8 @@ def _pace(page_size: int, tell: Tell | None, *, held: bool) -> Callable[[int, in
 
 
 def _unreadable(path: Path, error: sqlite3.DatabaseError) -> StoreAccessError:
-    remedy = "Restore it from a backup."
+    problem = f"SQLite cannot copy {path} ({error})."
     if result_code(error) == _IOERR or str(error) == "disk I/O error":
         remedy = "Look at its disk and at that of the copy, and how large a file this user may write."
-    return StoreAccessError(path, f"SQLite cannot copy {path} ({error}).", remedy)
+        return StoreAccessError(path, problem, remedy)
+    return StoreUnreadableError(path, error, problem)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -27,6 +28,22 @@ class StoreAccessError(StateLedgerError):
         self.problem = problem
         self.remedy = remedy
         self.snapshot_possible = snapshot_possible
+
+
+class StoreUnreadableError(StoreAccessError):
+    """SQLite cannot read a store, or what was asked of it: most likely the file is damaged.
+
+    error: what SQLite said. problem: one sentence instead of the usual one.
+    """
+
+    def __init__(self, path: str | Path, error: Exception, problem: str = "") -> None:
+        named = shlex.quote(str(path))
+        super().__init__(
+            path,
+            problem or f"SQLite cannot read {path} ({error}).",
+            f"See what is damaged with: state-ledger check {named}. Then restore it from a backup, or copy what can "
+            f"be read with: state-ledger repair {named} NEW",
+        )
 
 
 class SettingsError(StateLedgerError):

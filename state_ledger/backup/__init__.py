@@ -6,6 +6,7 @@ but this user may read.
 
 from __future__ import annotations
 
+import shlex
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -121,7 +122,7 @@ def _verified(
         kept = places.finish(part, store, taken_at, ".db.damaged")
         raise BackupError(
             f"{store} is damaged: SQLite says {trouble}. The copy is {kept}; no backup was removed. "
-            f"Look with: state-ledger check {store}"
+            f"See what is damaged with: state-ledger check {shlex.quote(str(store))}"
         )
     if seen is not None and seen != found:
         raise BackupError(
