@@ -14,7 +14,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from state_ledger import access, copying, storage
+from state_ledger import access, storage, unfinished
 from state_ledger.connection import decode_text
 from state_ledger.errors import StateLedgerError, StoreAccessError
 from state_ledger.full_text import cjk
@@ -81,8 +81,7 @@ def repair(path: Path, target: Path, *, orphaned: str = orphans.KEEP, tell: Tell
     """
     path, target = Path(path).expanduser().absolute(), Path(target).expanduser().absolute()
     _refuse(path, target)
-    part = target.with_name(f"{target.name}.part-{os.getpid()}")
-    whole = target.with_name(f"{target.name}.whole-{os.getpid()}")
+    part, whole = (unfinished.place(target.name, target.parent) for _ in range(2))
     os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     try:
         with admit(_to_full_length(path, whole)) as admitted:
@@ -98,8 +97,8 @@ def repair(path: Path, target: Path, *, orphaned: str = orphans.KEEP, tell: Tell
     except sqlite3.OperationalError as error:
         raise StateLedgerError(f"{target} could not be written ({error}).") from error
     finally:
-        copying.remove(part)
-        copying.remove(whole)
+        unfinished.remove(part)
+        unfinished.remove(whole)
     return salvage
 
 

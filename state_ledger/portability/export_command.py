@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -11,6 +10,7 @@ from typing import IO, Any
 
 import click
 
+from state_ledger import unfinished
 from state_ledger.cli import output
 from state_ledger.cli.given import param_option
 from state_ledger.cli.given import parameters as parameters_of
@@ -167,7 +167,7 @@ def _output(given: dict[str, Any], store: str, kind: str, value: str, form: Form
         return
     if target.exists() and not given["force"]:
         raise click.ClickException(f"{target} is there already; name another file, or replace it with --force.")
-    part = target.with_name(f"{target.name}.{os.getpid()}.part")
+    part = unfinished.place(target.name, target.parent)
     try:
         with part.open("wb") as file:
             yield file.write
