@@ -34,6 +34,10 @@ EXAMPLES_VARIABLE = "STATE_LEDGER_EXAMPLES_DIVISOR"
 EXAMPLES_DIVISOR = int(os.environ.get(EXAMPLES_VARIABLE, "1"))
 
 
+STRESS = os.environ.get("STATE_LEDGER_STRESS") == "1"
+"""Whether the long forms of tests run, for a night."""
+
+
 def fewer(number: int, least: int = 1) -> int:
     """A number of repetitions or rows that proves something of ours: divided as the examples of laws are."""
     return max(least, number // EXAMPLES_DIVISOR)
