@@ -8,6 +8,7 @@ longer than most verbs.
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import json
 import os
@@ -17,12 +18,13 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from state_ledger import full_text
 from state_ledger.sqlite import sqlite3
@@ -30,34 +32,41 @@ from tests.conftest import ROOT
 
 
 class Ended(NamedTuple):
-    """killed: whether it was before its end. code: of its exit, None for one that was killed. said: the lines that it
-    wrote to its output, whole ones only. errors: what it wrote to the other. seconds: of processor time.
+    """killed: whether it was before its end. code: of its exit, negative for one that was killed. said: the lines that it
+    wrote to its output, whole ones only. errors: what it wrote to the other. seconds: of processor time, if it ended.
     """
 
     killed: bool
-    code: int | None
+    code: int
     said: list[str]
     errors: str
     seconds: float
 
 
-Job = tuple[Sequence[Any], float | None]
-"""The arguments of a verb of `state-ledger`, or of one of `OWN`, and after how many seconds it is killed."""
+class Job(NamedTuple):
+    """given: the arguments of a verb of `state-ledger`, or of one of `OWN`. after: how many seconds it is killed, if it
+    is. folder: where it keeps what is no store, in `cache` and `data`.
+    """
+
+    given: Sequence[Any]
+    folder: Path
+    after: float | None = None
 
 
 class Killer:
-    """Runs verbs in processes of their own. environment: what is set for all of them."""
+    """Runs verbs in processes of their own."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
+    def __init__(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.killing"], cwd=ROOT, env={**os.environ, **environment}, text=True,
+            [sys.executable, "-m", "tests.killing"], cwd=ROOT, text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         )  # fmt: skip
 
     def run(self, *jobs: Job) -> list[Ended]:
         """Runs verbs at the same time, and returns when all of them have ended."""
         assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.write(json.dumps([(list(map(str, given)), after) for given, after in jobs]) + "\n")
+        asked = [(list(map(str, job.given)), str(job.folder), job.after) for job in jobs]
+        self._process.stdin.write(json.dumps(asked) + "\n")
         self._process.stdin.flush()
         line = self._process.stdout.readline()
         assert line, "the process that verbs are forked from has ended"
@@ -75,36 +84,42 @@ class World:
 
     def __init__(self, killer: Killer, template: Path, arguments: Callable[[Path], Sequence[Any]]) -> None:
         self.killer, self.template, self.arguments = killer, template, arguments
-        self.attempts = self.at_work = 0
+        self.at_work = 0
 
     def killed(self, number: int, seed: str) -> Iterator[tuple[Path, Ended]]:
         """`number` times a folder in which the verb was killed in its midst, the instants spread over its course.
 
-        at_work is then how often it had already changed something in the folder.
+        Some anywhere, most after the latest instant at which nothing had been changed yet: many verbs look around
+        for long before they write. at_work is in the end how often something had been changed, which is not never.
         """
         chance = random.Random(seed)
         whole = self._fresh(0)
-        (ended,) = self.killer.run((self.arguments(whole), None))
+        ended = self.again(whole)
         assert ended.code == 0, ended.errors
-        took, done = ended.seconds, 0
-        while done < number:
-            self.attempts += 1
-            assert self.attempts <= 4 * number + 8, "the verb ends before it can be killed"
-            folder = self._fresh(self.attempts)
+        idle, took, done, attempts = 0.0, ended.seconds, 0, 0
+        while done < number or not self.at_work:
+            attempts += 1
+            assert attempts <= 4 * number + 20, "the verb cannot be met at work"
+            folder = self._fresh(attempts)
             before = _listing(folder)
-            (ended,) = self.killer.run((self.arguments(folder), took * (done + chance.random()) / number))
+            earliest = 0.0 if done % 4 == 3 else idle
+            after = chance.uniform(earliest, took)
+            (ended,) = self.killer.run(Job(self.arguments(folder), folder, after))
             if not ended.killed:
                 # It was quicker than the first time.
                 assert ended.code == 0, ended.errors
-                took = min(took, ended.seconds)
+                took = max(idle, min(took, after))
                 continue
             done += 1
-            self.at_work += _listing(folder) != before
+            if _listing(folder) == before:
+                idle = max(idle, after)
+            else:
+                self.at_work += 1
             yield folder, ended
 
     def again(self, folder: Path) -> Ended:
         """The verb run once more where it was killed."""
-        return self.killer.run((self.arguments(folder), None))[0]
+        return self.killer.run(Job(self.arguments(folder), folder))[0]
 
     def _fresh(self, number: int) -> Path:
         folder = self.template.with_name(f"{self.template.name}-{number}")
@@ -119,7 +134,8 @@ def _listing(folder: Path) -> dict[str, tuple[int, int]]:
     for file in folder.rglob("*"):
         # The index of a log is no work yet: whoever reads makes one.
         if not file.name.endswith("-shm") and (not file.name.endswith("-wal") or file.stat().st_size):
-            found[str(file.relative_to(folder))] = (file.stat().st_size, file.stat().st_mtime_ns if file.is_file() else 0)
+            status = file.stat()
+            found[str(file.relative_to(folder))] = (status.st_size, status.st_mtime_ns if file.is_file() else 0)
     return found
 
 
@@ -142,7 +158,9 @@ def assert_clean(path: Path) -> None:
 
 
 class _Event(ctypes.Structure):
-    _fields_ = (("value", ctypes.c_void_p), ("signal", ctypes.c_int), ("notify", ctypes.c_int), ("rest", ctypes.c_byte * 48))
+    _fields_ = (
+        ("value", ctypes.c_void_p), ("signal", ctypes.c_int), ("notify", ctypes.c_int), ("rest", ctypes.c_byte * 48),
+    )  # fmt: skip
 
 
 class _Span(ctypes.Structure):
@@ -210,10 +228,10 @@ def _work(given: list[str]) -> int:
     return main(given, standalone_mode=False) or 0
 
 
-def _begin(given: list[str], after: float | None) -> tuple[int, int, Path]:
-    """Process, the end of its output to read from, and the file of its errors."""
+def _begin(given: list[str], folder: str, after: float | None) -> tuple[int, int, IO[bytes]]:
+    """Process, the end of its output to read from, and the file of its errors, whose last line is the time it took."""
     reading, writing = os.pipe()
-    errors = Path(os.environ["KILLING_ERRORS"]) / f"{time.monotonic_ns()}.txt"
+    errors = tempfile.TemporaryFile()
     number = os.fork()
     if number:
         os.close(writing)
@@ -221,14 +239,17 @@ def _begin(given: list[str], after: float | None) -> tuple[int, int, Path]:
     code = 1
     try:
         os.dup2(writing, 1)
-        os.dup2(os.open(errors, os.O_WRONLY | os.O_CREAT), 2)
+        os.dup2(errors.fileno(), 2)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.environ |= {"XDG_CACHE_HOME": f"{folder}/cache", "XDG_DATA_HOME": f"{folder}/data"}
         if after is not None:
             _be_killed_after(after)
         code = _work(given)
+        atexit._run_exitfuncs()
     except BaseException as error:
         print(type(error).__name__, error, getattr(error, "message", ""), file=sys.stderr, flush=True)
     finally:
+        os.write(2, f"\n{time.process_time()}".encode())
         os._exit(code)
     raise AssertionError
 
@@ -242,21 +263,17 @@ def _serve() -> None:
     import datasette.app  # noqa: F401
 
     for line in sys.stdin:
-        begun = [_begin(given, after) for given, after in json.loads(line)]
+        begun = [_begin(*asked) for asked in json.loads(line)]
         answers = []
         for number, reading, errors in begun:
             with os.fdopen(reading, "rb") as file:
                 said = file.read()
-            _number, status, used = os.wait4(number, 0)
-            answers.append(
-                (
-                    os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL,
-                    os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
-                    [part.decode() for part in said.split(b"\n")[:-1]],
-                    errors.read_text("utf-8", "replace") if errors.exists() else "",
-                    used.ru_utime + used.ru_stime,
-                )
-            )
+            code = os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])
+            errors.seek(0)
+            told, _, took = errors.read().decode("utf-8", "replace").rpartition("\n" if code >= 0 else "\0")
+            errors.close()
+            lines = [part.decode() for part in said.split(b"\n")[:-1]]
+            answers.append((code == -signal.SIGKILL, code, lines, told or took, float(took) if code >= 0 else 0.0))
         print(json.dumps(answers), flush=True)
 
 
