@@ -24,7 +24,7 @@ from datasette.utils import tilde_decode
 from datasette.utils.asgi import Response
 
 from state_ledger import questions
-from state_ledger.errors import ParameterError, StateLedgerError
+from state_ledger.errors import ParameterError, StateLedgerError, StoreUnreadableError
 from state_ledger.pages import figures
 from state_ledger.plugins import compat, page
 from state_ledger.plugins.store_database import StoreDamaged
@@ -115,13 +115,15 @@ async def scope_file(request: Any, datasette: Datasette) -> Any:
     scope = Scope(request.url_vars["scope"], request.args.get("id") or "")
     redact = _redact(datasette, request, form.shared)
     try:
-        made = await _opened(datasette, name, scope, _options(datasette, request, redact))
+        made = await _opened(datasette, name, scope, _options(datasette, request, redact), whole=True)
         if form.rows and not made.plan.messages:
             raise NothingToExport(f"There is nothing to export: {scope} has no messages.")
         if form.name == "parquet":
             _need_parquet()
     except NothingToExport as nothing:
         return _refusal(str(nothing), 404)
+    except StoreUnreadableError as error:
+        return _refusal(str(error), 503)
     except StateLedgerError as error:
         return _refusal(str(error), 501 if isinstance(error, ParquetMissing) else 400)
     headers = {
@@ -257,12 +259,18 @@ def _advance(made: Export, pieces: Iterator[bytes], connection: Any) -> bytes:
     return b"".join(gathered)
 
 
-async def _opened(datasette: Datasette, name: str, scope: Scope, options: Options) -> Export:
+async def _opened(
+    datasette: Datasette, name: str, scope: Scope, options: Options, *, whole: bool = False
+) -> Export:
+    """whole: whether damage that hides rows is looked for. Raises StoreUnreadableError then, and NothingToExport."""
     state = registry(datasette).stores[name]
 
     def look(connection: Any) -> Export:
         found = among(connection, scope, with_taken_back=options.taken_back)
-        return Export.open(Source(connection, state.shape), scope, options, store=name, among=found)
+        made = Export.open(Source(connection, state.shape), scope, options, store=name, among=found)
+        if whole:
+            made.must_be_all()
+        return made
 
     return await datasette.get_database(name).execute_fn(look)
 

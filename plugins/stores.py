@@ -235,7 +235,7 @@ def handle_exception(datasette: Datasette, request: Any, exception: Exception) -
     """What a store refuses: its sentence on a page, instead of a traceback."""
     if isinstance(exception, StoreRefused):
         sentence, title, status = exception.message, "This store cannot be read", 503
-    elif isinstance(exception, StoreDamaged):
+    elif isinstance(exception, (StoreDamaged, StoreUnreadableError)):
         sentence, title, status = str(exception), "This store is damaged", 503
     elif isinstance(exception, StoreIsOnlyRead):
         sentence, title, status = str(exception), "This store is only read", 403

@@ -31,12 +31,12 @@ class StoreAccessError(StateLedgerError):
 
 
 class StoreUnreadableError(StoreAccessError):
-    """SQLite cannot read a store, or what was asked of it: most likely the file is damaged.
+    """A store cannot be read, or not to its end: most likely the file is damaged.
 
-    error: what SQLite said. problem: one sentence instead of the usual one.
+    error: what SQLite said. problem: one sentence instead of the usual one, which says that.
     """
 
-    def __init__(self, path: str | Path, error: Exception, problem: str = "") -> None:
+    def __init__(self, path: str | Path, error: Exception | None, problem: str = "") -> None:
         named = shlex.quote(str(path))
         super().__init__(
             path,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
 from state_ledger.session_db import SessionDB
 from state_ledger.sqlite import sqlite3
@@ -66,7 +68,8 @@ def make_full(path: Path) -> Path:
             )  # fmt: skip
             for turn in range(12):
                 at = 1780000000 + number * 90_000 + turn * 60
-                call = {"id": f"call{turn}", "function": {"name": "read_file", "arguments": json.dumps({"path": text(3)})}}
+                asked = {"name": "read_file", "arguments": json.dumps({"path": text(3)})}
+                call = {"id": f"call{turn}", "function": asked}
                 parts = [{"type": "text", "text": text(8)}, {"type": "image_url", "image_url": {"url": "data:,x"}}]
                 db.append_messages(
                     name,
@@ -192,9 +195,9 @@ def strike(path: Path, number: int, *, only: tuple[str, ...] = ()) -> str:
     return said
 
 
-STRANGE = (
-    None, "text", b"\xff\xfe\x00blob", "9e999", "-9e999", 2**63 - 1, -(2**63), 1e300, -1, 0, "", "[" * 3000, '{"a":' * 3000,
-    "\0json:[1", "\0json:" + "[" * 3000, '{"a": 1e999}', '[1, {"function": 7}]', "\ud800",
+STRANGE: tuple[Any, ...] = (
+    None, "text", b"\xff\xfe\x00blob", math.inf, -math.inf, 2**63 - 1, -(2**63), 1e300, -1, 0, "", "[" * 3000,
+    '{"a":' * 3000, "\0json:[1", "\0json:" + "[" * 3000, '{"a": 1e999}', '[1, {"function": 7}]', "\ud800",
 )  # fmt: skip
 
 
@@ -207,12 +210,10 @@ def misplace(path: Path, number: int) -> str:
             table = chance.choice(("sessions", "messages", "session_model_usage"))
             column = chance.choice([row[1] for row in connection.execute(f"PRAGMA table_info({table})")])
             value = chance.choice(STRANGE)
-            given = f"CAST(x'{value.encode('utf-8', 'surrogatepass').hex()}' AS TEXT)" if isinstance(value, str) else "?"
-            given = str(value) if value in ("9e999", "-9e999") else given
+            stored = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
+            given = "CAST(? AS TEXT)" if isinstance(value, str) else "?"
             row = chance.randrange(1, 9)
             with suppress(sqlite3.IntegrityError):
-                connection.execute(
-                    f"UPDATE {table} SET {column} = {given} WHERE rowid = {row}", (value,) if given == "?" else ()
-                )
+                connection.execute(f"UPDATE {table} SET {column} = {given} WHERE rowid = {row}", (stored,))
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
                 return f"{table}.{column} of row {row} is {str(value)[:20]!r}"

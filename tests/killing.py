@@ -32,8 +32,9 @@ from tests.conftest import ROOT
 
 
 class Ended(NamedTuple):
-    """killed: whether it was before its end. code: of its exit, negative for one that was killed. said: the lines that it
-    wrote to its output, whole ones only. errors: what it wrote to the other. seconds: of processor time, if it ended.
+    """killed: whether it was before its end. code: of its exit, negative for one that was killed. said: the lines
+    that it wrote to its output, whole ones only. errors: what it wrote to the other. seconds: of processor time, if
+    it ended.
     """
 
     killed: bool
@@ -231,7 +232,7 @@ def _work(given: list[str]) -> int:
 def _begin(given: list[str], folder: str, after: float | None) -> tuple[int, int, IO[bytes]]:
     """Process, the end of its output to read from, and the file of its errors, whose last line is the time it took."""
     reading, writing = os.pipe()
-    errors = tempfile.TemporaryFile()
+    errors = tempfile.TemporaryFile()  # noqa: SIM115 (the caller closes it)
     number = os.fork()
     if number:
         os.close(writing)

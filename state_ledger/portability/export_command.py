@@ -99,6 +99,7 @@ def _export_scope(path: Path, scope: Scope, form: Format, given: dict[str, Any])
     try:
         found = among(connection, scope, with_taken_back=options.taken_back)
         made = Export.open(Source(connection), scope, options, store=path.stem, among=found)
+        made.must_be_all()
         if form.rows and not made.plan.messages:
             raise NothingToExport(f"There is nothing to export: {scope} has no messages.")
         place = _output(given, path.stem, scope.kind, scope.value, form)
