@@ -14,13 +14,10 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from datasette import hookimpl
-from datasette.utils.asgi import Response
-
 from state_ledger.sqlite import sqlite3
 
 if TYPE_CHECKING:
-    from datasette.app import Datasette
+    pass
 
 T = TypeVar("T")
 
@@ -81,22 +78,6 @@ def bounded(run: Callable[[], T]) -> T:
             "This question needs more memory than there is for it. Ask for less, for instance for fewer columns,"
             " or without an order, or raise the setting query_memory_mb."
         ) from error
-
-
-@hookimpl
-def handle_exception(datasette: Datasette, request: Any, exception: Exception) -> Any:
-    """The sentence of a page that took too much; of visitors' own SQL Datasette shows it with the SQL."""
-    if not isinstance(exception, TooMuch):
-        return None
-    message = {"ok": False, "error": str(exception), "status": 503, "title": "Too much"}
-
-    async def page() -> Response:
-        if request.path.endswith(".json"):
-            return Response.json(message, status=503)
-        body = await datasette.render_template(["503.html", "error.html"], message, request=request)
-        return Response.html(body, status=503)
-
-    return page
 
 
 class Waiting:

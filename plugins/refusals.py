@@ -18,8 +18,9 @@ from datasette.database import QueryInterrupted
 from datasette.utils.asgi import Base400
 from datasette.views.base import DatasetteError
 
-from state_ledger.errors import ParameterError, StateLedgerError
-from state_ledger.plugins.store_database import StoreIsOnlyRead, StoreRefused
+from state_ledger.errors import ParameterError, StateLedgerError, StoreUnreadableError
+from state_ledger.plugins.limits import TooMuch
+from state_ledger.plugins.store_database import StoreDamaged, StoreIsOnlyRead, StoreRefused
 from state_ledger.sqlite import sqlite3
 
 if TYPE_CHECKING:
@@ -61,6 +62,10 @@ def refusal_of(exception: Exception, *, own_limit: bool = False) -> Refused | No
     """
     if isinstance(exception, StoreRefused):
         return Refused(503, "This store cannot be read", exception.message)
+    if isinstance(exception, (StoreDamaged, StoreUnreadableError)):
+        return Refused(503, "This store is damaged", str(exception))
+    if isinstance(exception, TooMuch):
+        return Refused(503, "Too much", str(exception))
     if isinstance(exception, StoreIsOnlyRead):
         return Refused(403, "This store is only read", str(exception))
     if isinstance(exception, QueryInterrupted):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,10 +13,10 @@ import click
 from datasette.database import Database, QueryInterrupted, connections
 
 from state_ledger import access
-from state_ledger.errors import StateLedgerError, StoreAccessError
+from state_ledger.errors import StateLedgerError, StoreAccessError, StoreUnreadableError
 from state_ledger.full_text import cjk
 from state_ledger.plugins import limits
-from state_ledger.sqlite import BUSY_TIMEOUT_S, Connection, read_only_uri, sqlite3
+from state_ledger.sqlite import BUSY_TIMEOUT_S, UNREADABLE, Connection, read_only_uri, says_damaged, sqlite3
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
@@ -39,6 +40,10 @@ class StoreRefused(click.ClickException):
 
 class StoreIsOnlyRead(sqlite3.OperationalError):
     """Datasette or a plugin wanted to write to a store; str() is a sentence for the visitor."""
+
+
+class StoreDamaged(sqlite3.DatabaseError):
+    """SQLite cannot read a part of a store; str() is a sentence for the visitor, which names the file."""
 
 
 class StoreConnection(Connection):
@@ -111,7 +116,9 @@ class StoreDatabase(Database):
         return answer
 
     async def execute_fn(self, fn: Callable[[Connection], Any]) -> Any:
-        return await super().execute_fn(self._on_current_connection(fn))
+        """As Datasette's own. Raises StoreDamaged where SQLite says that the file is, also while it is opened."""
+        with self._damage_told():
+            return await super().execute_fn(self._on_current_connection(fn))
 
     async def execute_isolated_fn(self, fn: Callable[[Connection], Any]) -> Any:
         """Runs `fn` on a connection of its own, which has the views and cannot write."""
@@ -132,10 +139,20 @@ class StoreDatabase(Database):
     # Datasette 1.0 runs its SQL through these two, 0.65 through the public ones above.
 
     async def _execute_fn(self, fn: Callable[[Connection], Any]) -> Any:
-        return await super()._execute_fn(self._on_current_connection(fn))
+        with self._damage_told():
+            return await super()._execute_fn(self._on_current_connection(fn))
 
     async def _execute_write_fn(self, fn: Callable[..., Any], *args: Any, **options: Any) -> Any:
         return await self.execute_write_fn(fn)
+
+    @contextmanager
+    def _damage_told(self) -> Iterator[None]:
+        try:
+            yield
+        except UNREADABLE as error:
+            if isinstance(error, StoreDamaged) or not says_damaged(error):
+                raise
+            raise StoreDamaged(str(StoreUnreadableError(str(self.path), error))) from error
 
     def _on_current_connection(self, fn: Callable[[Connection], Any]) -> Callable[[Connection], Any]:
         waiting = _waiting.get()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -31,6 +32,22 @@ class StoreAccessError(StateLedgerError):
 
 class NoHomeError(StateLedgerError):
     """This user has no folder in which state-ledger could keep a file."""
+
+
+class StoreUnreadableError(StoreAccessError):
+    """A store cannot be read, or not to its end: most likely the file is damaged.
+
+    error: what SQLite said. problem: one sentence instead of the usual one, which says that.
+    """
+
+    def __init__(self, path: str | Path, error: Exception | None, problem: str = "") -> None:
+        named = shlex.quote(str(path))
+        super().__init__(
+            path,
+            problem or f"SQLite cannot read {path} ({error}).",
+            f"See what is damaged with: state-ledger check {named}. Then restore it from a backup, or copy what can "
+            f"be read with: state-ledger repair {named} NEW",
+        )
 
 
 class SettingsError(StateLedgerError):

@@ -1,4 +1,4 @@
-"""Many processes on one store, some of them killed, and a disk that is full: nothing acknowledged is lost.
+"""Many processes on one store, and a disk that is full: nothing acknowledged is lost.
 
 `STATE_LEDGER_STRESS=1` runs the long form: 2,500 appends per process instead of 300.
 """
@@ -6,12 +6,8 @@
 from __future__ import annotations
 
 import os
-import random
-import select
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -19,18 +15,16 @@ from pathlib import Path
 
 import pytest
 
-from state_ledger import full_text
 from state_ledger.errors import StoreFullError
 from state_ledger.session_db import SessionDB
 from state_ledger.sqlite import sqlite3
 from state_ledger.writing import journal
 from tests import prepared
-from tests.conftest import ROOT, STRESS, fewer, unix
+from tests.conftest import ROOT, STRESS, fewer
+from tests.killing import assert_clean
 
 PROCESSES = 8
 APPENDS = 2500 if STRESS else fewer(300, 60)
-KILLS = 150 if STRESS else fewer(25, 8)
-KILL_EVERY_S = 0.2
 
 
 def appender(path: Path, name: str, count: int) -> subprocess.Popen[str]:
@@ -56,23 +50,6 @@ def append_at_once(path: Path, names: list[str], count: int) -> list[subprocess.
 def contents(path: Path, session: str) -> list[str]:
     with SessionDB(path, read_only=True) as db:
         return [row["content"] for row in db.get_messages(session)]
-
-
-def assert_clean(path: Path) -> None:
-    connection = sqlite3.connect(path)
-    try:
-        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
-        for index in (full_text.WORDS, full_text.TRIGRAMS):
-            full_text.check(connection, index)
-        assert connection.execute("SELECT count(*) FROM schema_version").fetchone() == (1,)
-        wrong = connection.execute(
-            "SELECT id FROM sessions WHERE message_count <> "
-            "(SELECT count(*) FROM messages WHERE session_id = sessions.id)"
-        ).fetchall()
-        assert wrong == []
-    finally:
-        connection.close()
 
 
 @pytest.mark.parametrize("log", [True, False], ids=["with a log", "without a log"])
@@ -101,51 +78,6 @@ def test_eight_processes_start_at_once_on_a_new_store(tmp_path: Path) -> None:
             assert (ended.returncode, ended.stdout) == (0, "0\n"), ended.stderr
         assert [contents(path, name) for name in names] == [[f"{name} 0"] for name in names]
         assert_clean(path)
-
-
-@unix
-def test_what_was_acknowledged_survives_kills(tmp_path: Path) -> None:
-    path = tmp_path / "state.db"
-    chance = random.Random(3)
-    running: dict[str, subprocess.Popen[str]] = {}
-    acknowledged: dict[str, list[int]] = {}
-    born = 0
-
-    def start() -> None:
-        nonlocal born
-        running[f"session {born}"] = appender(path, f"session {born}", 1_000_000)
-        born += 1
-
-    def end(name: str) -> None:
-        process = running.pop(name)
-        process.send_signal(signal.SIGKILL)
-        out, err = process.communicate(timeout=60)
-        assert "Error" not in err, err
-        # The last line is whole or empty: each is one write to the pipe.
-        acknowledged[name] = [int(line) for line in out.split()]
-
-    for _ in range(4):
-        start()
-    kills = 0
-    while kills < KILLS:
-        time.sleep(KILL_EVERY_S)
-        # Only who has written something: on a busy machine a process needs longer than that to begin.
-        writing = [name for name, process in running.items() if select.select([process.stdout], [], [], 0)[0]]
-        if writing:
-            end(chance.choice(writing))
-            start()
-            kills += 1
-    for name in list(running):
-        end(name)
-
-    assert sum(map(len, acknowledged.values())) > 4 * KILLS
-    for name, numbers in acknowledged.items():
-        stored = contents(path, name)
-        assert numbers == list(range(len(numbers)))
-        # One more may have been stored before the process could say so.
-        assert len(stored) - len(numbers) in (0, 1)
-        assert stored == [f"{name} {number}" for number in range(len(stored))]
-    assert_clean(path)
 
 
 def test_a_full_disk_is_an_error_and_keeps_earlier_rows(disk: Callable[[int], Path]) -> None:

@@ -23,9 +23,10 @@ from datasette.utils import tilde_decode
 from datasette.utils.asgi import Response
 
 from state_ledger import questions
-from state_ledger.errors import ParameterError, StateLedgerError
+from state_ledger.errors import ParameterError, StateLedgerError, StoreUnreadableError
 from state_ledger.pages import figures
 from state_ledger.plugins import compat
+from state_ledger.plugins.store_database import StoreDamaged
 from state_ledger.plugins.stores import registry
 from state_ledger.plugins.views import page
 from state_ledger.portability import question_file
@@ -104,13 +105,15 @@ async def scope_file(request: Any, datasette: Datasette) -> Any:
     scope = Scope(request.url_vars["scope"], request.args.get("id") or "")
     redact = _redact(datasette, request, form.shared)
     try:
-        made = await _opened(datasette, name, scope, _options(datasette, request, redact))
+        made = await _opened(datasette, name, scope, _options(datasette, request, redact), whole=True)
         if form.rows and not made.plan.messages:
             raise NothingToExport(f"There is nothing to export: {scope} has no messages.")
         if form.name == "parquet":
             _need_parquet()
     except NothingToExport as nothing:
         return _refusal(str(nothing), 404)
+    except StoreUnreadableError as error:
+        return _refusal(str(error), 503)
     except StateLedgerError as error:
         return _refusal(str(error), 501 if isinstance(error, ParquetMissing) else 400)
     headers = {
@@ -200,8 +203,10 @@ class FileStream:
         """Sends the file. A client that is gone ends it; an error leaves the transfer without its end."""
         encoded = [(key.lower().encode("ascii"), value.encode("ascii")) for key, value in self.headers.items()]
         gone = asyncio.ensure_future(self._gone())
+        begun = False
         try:
             first = b"" if self.request.method == "HEAD" else await self.next_piece()
+            begun = True
             await send({"type": "http.response.start", "status": self.status, "headers": encoded})
             piece = first
             while piece and not gone.done():
@@ -209,7 +214,10 @@ class FileStream:
                 piece = await self.next_piece()
             if not gone.done():
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
-        except Exception:
+        except Exception as error:
+            if not begun and isinstance(error, (StoreDamaged, StateLedgerError)):
+                await _refusal(str(error), 503).asgi_send(send)
+                return
             # Datasette would answer with a page, in the middle of the file. Without an end the server
             # closes the connection, and the client knows that something is missing.
             _log.exception("The export %s broke off.", self.headers["content-disposition"])
@@ -241,12 +249,18 @@ def _advance(made: Export, pieces: Iterator[bytes], connection: Any) -> bytes:
     return b"".join(gathered)
 
 
-async def _opened(datasette: Datasette, name: str, scope: Scope, options: Options) -> Export:
+async def _opened(
+    datasette: Datasette, name: str, scope: Scope, options: Options, *, whole: bool = False
+) -> Export:
+    """whole: whether damage that hides rows is looked for. Raises StoreUnreadableError then, and NothingToExport."""
     state = registry(datasette).stores[name]
 
     def look(connection: Any) -> Export:
         found = among(connection, scope, with_taken_back=options.taken_back)
-        return Export.open(Source(connection, state.shape), scope, options, store=name, among=found)
+        made = Export.open(Source(connection, state.shape), scope, options, store=name, among=found)
+        if whole:
+            made.must_be_all()
+        return made
 
     return await datasette.get_database(name).execute_fn(look)
 

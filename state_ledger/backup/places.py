@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import secrets
 import shutil
 import sys
 import time
@@ -13,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from state_ledger import copying, homes, private, processes, stores
+from state_ledger import homes, private, stores, unfinished
 from state_ledger.errors import BackupError, StoreFullError
 
 SPARE_BYTES = 16 << 20
@@ -60,16 +59,6 @@ def prepare(folder: Path, needed: int) -> None:
         )
 
 
-def unfinished(name: str, folder: Path) -> Path:
-    """Where a file that will have to do with `name` is made; what killed processes left of theirs is removed."""
-    for left in folder.iterdir():
-        if left.name.startswith(f".{name}.") and left.name.endswith(".part"):
-            number = left.name.removeprefix(f".{name}.").partition("-")[0]
-            if number.isdigit() and processes.surely_ended(int(number)):
-                copying.remove(left)
-    return folder / f".{name}.{os.getpid()}-{secrets.token_hex(4)}.part"
-
-
 @contextmanager
 def being_made(part: Path, what: str) -> Iterator[None]:
     """While a file is made: errors of its disk become a BackupError, and it is gone in the end unless it got a name.
@@ -84,7 +73,7 @@ def being_made(part: Path, what: str) -> Iterator[None]:
         raise BackupError(f"{what} could not be written to {part.parent} ({error.strerror}).") from error
     finally:
         with suppress(OSError):
-            copying.remove(part)
+            unfinished.remove(part)
 
 
 def finish(part: Path, store: str | Path, taken_at: float, ending: str = ".db") -> Path:

@@ -8,7 +8,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from state_ledger import access, copying
+from state_ledger import access, copying, unfinished
 from state_ledger.backup import contents, places
 from state_ledger.backup.contents import Contents
 from state_ledger.errors import BackupError, StateLedgerError
@@ -48,7 +48,7 @@ def restore(backup: Path, target: Path, *, full_check: bool = False, progress: c
     access.header_of(backup)
     found, soundness = _verified(backup, full_check, f"{backup} is damaged")
     places.prepare(target.parent, copying.size_of(backup))
-    part = places.unfinished(target.name, target.parent)
+    part = unfinished.place(target.name, target.parent)
     with places.being_made(part, str(target)):
         copying.copy(backup, part, tell=progress)
         copied, _ = _verified(part, full_check, f"The copy of {backup} is damaged")

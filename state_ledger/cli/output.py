@@ -13,7 +13,8 @@ from typing import Any
 
 import click
 
-from state_ledger.errors import StateLedgerError
+from state_ledger.errors import StateLedgerError, StoreUnreadableError
+from state_ledger.sqlite import UNREADABLE, sqlite3
 
 DONE = 0
 """Done, or all is well."""
@@ -34,11 +35,24 @@ _CELL = 60
 
 @contextmanager
 def told() -> Iterator[None]:
-    """Errors that are meant for people end a verb with their sentence. Also a decorator: `@told()`."""
+    """Errors that are meant for people end a verb with their sentence. Also a decorator: `@told()`.
+
+    What SQLite says of a file that it cannot read becomes one, about the store that the verb was given.
+    """
     try:
         yield
     except StateLedgerError as error:
         raise click.ClickException(str(error)) from error
+    except (sqlite3.ProgrammingError, sqlite3.InterfaceError):
+        raise
+    except UNREADABLE as error:
+        raise click.ClickException(str(StoreUnreadableError(_store(), error))) from error
+
+
+def _store() -> str:
+    """The store that the running verb was given."""
+    context = click.get_current_context(silent=True)
+    return str((context.params.get("path") if context is not None else None) or "the store")
 
 
 def echo_json(value: Any) -> None:

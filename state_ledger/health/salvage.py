@@ -14,7 +14,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from state_ledger import access, copying, private, storage
+from state_ledger import access, private, storage, unfinished
 from state_ledger.connection import decode_text
 from state_ledger.errors import StateLedgerError, StoreAccessError
 from state_ledger.full_text import cjk
@@ -82,8 +82,7 @@ def repair(path: Path, target: Path, *, orphaned: str = orphans.KEEP, tell: Tell
     """
     path, target = expanded(path).absolute(), expanded(target).absolute()
     _refuse(path, target)
-    part = target.with_name(f"{target.name}.part-{os.getpid()}")
-    whole = target.with_name(f"{target.name}.whole-{os.getpid()}")
+    part, whole = (unfinished.place(target.name, target.parent) for _ in range(2))
     private.new_file(part)
     try:
         with admit(_to_full_length(path, whole)) as admitted:
@@ -99,8 +98,8 @@ def repair(path: Path, target: Path, *, orphaned: str = orphans.KEEP, tell: Tell
     except sqlite3.OperationalError as error:
         raise StateLedgerError(f"{target} could not be written ({error}).") from error
     finally:
-        copying.remove(part)
-        copying.remove(whole)
+        unfinished.remove(part)
+        unfinished.remove(whole)
     return salvage
 
 

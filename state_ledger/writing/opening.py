@@ -10,12 +10,12 @@ from pathlib import Path
 
 from state_ledger import access, private, schema
 from state_ledger.connection import decode_text
-from state_ledger.errors import NoHomeError, StoreAccessError
+from state_ledger.errors import NoHomeError, StoreAccessError, StoreUnreadableError
 from state_ledger.homes import hermes_home
-from state_ledger.sqlite import Connection, Row, read_only_uri, sqlite3
+from state_ledger.sqlite import Connection, Row, read_only_uri, says_damaged, sqlite3
 from state_ledger.writing import contention, journal
 
-_CORRUPT, _NOTADB, _IOERR = 11, 26, 10
+_IOERR = 10
 _CANTOPEN, _READONLY = 14, 8
 
 _making = threading.Lock()
@@ -75,10 +75,8 @@ def _checked(connection: Connection, path: Path, prepare: Callable[[], None]) ->
         prepare()
     except sqlite3.DatabaseError as error:
         connection.close()
-        if contention.result_code(error) in (_CORRUPT, _NOTADB):
-            raise StoreAccessError(
-                path, f"{path} is damaged: SQLite says {error}.", "Restore it from a backup."
-            ) from error
+        if says_damaged(error):
+            raise StoreUnreadableError(path, error) from error
         if contention.result_code(error) in (_CANTOPEN, _READONLY):
             raise StoreAccessError(
                 path,
