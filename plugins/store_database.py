@@ -15,7 +15,8 @@ from datasette.database import Database, QueryInterrupted, connections
 from state_ledger import access
 from state_ledger.errors import StateLedgerError, StoreAccessError, StoreUnreadableError
 from state_ledger.full_text import cjk
-from state_ledger.plugins import limits
+from state_ledger.plugins import limits, visits
+from state_ledger.plugins.visits import VISIT
 from state_ledger.sqlite import BUSY_TIMEOUT_S, UNREADABLE, Connection, read_only_uri, says_damaged, sqlite3
 
 if TYPE_CHECKING:
@@ -110,14 +111,15 @@ class StoreDatabase(Database):
         waiting = limits.Waiting()
         _waiting.set(waiting)
         limit_s = self.ds.sql_time_limit_ms / 1000
-        answer = await waiting.for_answer(super().execute(sql, params, *args, **options), limit_s, self.ds.executor)
+        threads = visits.threads_for(VISIT.get(), self.ds.executor)
+        answer = await waiting.for_answer(super().execute(sql, params, *args, **options), limit_s, threads)
         if answer is None:
             raise QueryInterrupted("the time limit", sql, params)
         return answer
 
     async def execute_fn(self, fn: Callable[[Connection], Any]) -> Any:
         """As Datasette's own. Raises StoreDamaged where SQLite says that the file is, also while it is opened."""
-        with self._damage_told():
+        with self._damage_told(), visits.lane(VISIT.get()):
             return await super().execute_fn(self._on_current_connection(fn))
 
     async def execute_isolated_fn(self, fn: Callable[[Connection], Any]) -> Any:
@@ -126,10 +128,12 @@ class StoreDatabase(Database):
         def isolated(_shared: Connection) -> Any:
             connection = self._prepared()
             try:
-                return fn(connection)
+                with visits.reading(visit, connection):
+                    return fn(connection)
             finally:
                 self._close(connection)
 
+        visit = VISIT.get()
         return await self.execute_fn(isolated)
 
     async def execute_write_fn(self, fn: Callable[..., Any], *args: Any, **options: Any) -> Any:
@@ -139,7 +143,7 @@ class StoreDatabase(Database):
     # Datasette 1.0 runs its SQL through these two, 0.65 through the public ones above.
 
     async def _execute_fn(self, fn: Callable[[Connection], Any]) -> Any:
-        with self._damage_told():
+        with self._damage_told(), visits.lane(VISIT.get()):
             return await super()._execute_fn(self._on_current_connection(fn))
 
     async def _execute_write_fn(self, fn: Callable[..., Any], *args: Any, **options: Any) -> Any:
@@ -155,13 +159,14 @@ class StoreDatabase(Database):
             raise StoreDamaged(str(StoreUnreadableError(str(self.path), error))) from error
 
     def _on_current_connection(self, fn: Callable[[Connection], Any]) -> Callable[[Connection], Any]:
-        waiting = _waiting.get()
+        waiting, visit = _waiting.get(), VISIT.get()
 
         def with_current(connection: Connection) -> Any:
             current = self._current(connection)
             if waiting is not None and waiting.begun is None:
                 waiting.begun = time.monotonic()
-            return limits.bounded(lambda: fn(current))
+            with visits.reading(visit, current):
+                return limits.bounded(lambda: fn(current))
 
         with_current.__name__ = getattr(fn, "__name__", "fn")
         return with_current

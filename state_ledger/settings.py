@@ -73,6 +73,8 @@ class Settings:
     query_time_limit_ms: milliseconds that a question of a page or a canned query may take.
     query_memory_mb: megabytes that SQLite may take in the app, for all that is asked at one time.
     max_limit: the most rows that a question gives.
+    heavy_at_once: how many exports, searches, questions and the like are worked on at a time.
+    heavy_waiting: how many more may wait for their turn before one is sent away.
     markdown_columns: columns, by table, whose text is shown as Markdown.
     markdown_max_characters, markdown_max_brackets: above these, text is cut or shown as it is.
     """
@@ -92,6 +94,8 @@ class Settings:
     query_time_limit_ms: int = 5000
     query_memory_mb: int = 512
     max_limit: int = 10000
+    heavy_at_once: int = 2
+    heavy_waiting: int = 60
     markdown_columns: Mapping[str, tuple[str, ...]] = field(
         default_factory=lambda: MappingProxyType({"messages": ("content",)})
     )
@@ -230,6 +234,8 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "query_time_limit_ms": _whole(50, 600_000),
     "query_memory_mb": _whole(32, 1_000_000),
     "max_limit": _whole(1, 1_000_000),
+    "heavy_at_once": _whole(1, 64),
+    "heavy_waiting": _whole(0, 10_000),
     "markdown_columns": _columns,
     "markdown_max_characters": _whole(100, 1_000_000),
     "markdown_max_brackets": _whole(0, 5_000),

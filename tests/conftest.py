@@ -261,7 +261,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def wait_for(address: str, process: Any, patience_s: float = 30.0) -> None:
+def wait_for(address: str, process: Any, patience_s: float = 120.0) -> None:
     deadline = time.monotonic() + patience_s
     while time.monotonic() < deadline:
         assert process.poll() is None, f"the server ended with {process.returncode}"

@@ -44,6 +44,8 @@ WRONG: Mapping[str, tuple[Any, str]] = {
     "budgets": (50, "a list of budgets, each with per and usd or tokens"),
     "query_time_limit_ms": (10, "a whole number from 50 to 600000"),
     "max_limit": (0, "a whole number from 1 to 1000000"),
+    "heavy_at_once": (0, "a whole number from 1 to 64"),
+    "heavy_waiting": (-1, "a whole number from 0 to 10000"),
     "markdown_columns": (["content"], "a mapping of table names to lists of column names"),
     "markdown_max_characters": (1.5, "a whole number from 100 to 1000000"),
     "markdown_max_brackets": (True, "a whole number from 0 to 5000"),

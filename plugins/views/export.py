@@ -16,7 +16,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from datasette.utils import tilde_decode
@@ -29,6 +28,7 @@ from state_ledger.plugins import compat
 from state_ledger.plugins.store_database import StoreDamaged
 from state_ledger.plugins.stores import registry
 from state_ledger.plugins.views import page
+from state_ledger.plugins.visits import VISIT
 from state_ledger.portability import question_file
 from state_ledger.portability.export import Export, Options
 from state_ledger.portability.file_names import file_name
@@ -202,19 +202,20 @@ class FileStream:
     async def asgi_send(self, send: Any) -> None:
         """Sends the file. A client that is gone ends it; an error leaves the transfer without its end."""
         encoded = [(key.lower().encode("ascii"), value.encode("ascii")) for key, value in self.headers.items()]
-        gone = asyncio.ensure_future(self._gone())
+        visit = VISIT.get()
         begun = False
         try:
             first = b"" if self.request.method == "HEAD" else await self.next_piece()
             begun = True
             await send({"type": "http.response.start", "status": self.status, "headers": encoded})
             piece = first
-            while piece and not gone.done():
+            while piece and not (visit and visit.left):
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
                 piece = await self.next_piece()
-            if not gone.done():
-                await send({"type": "http.response.body", "body": b"", "more_body": False})
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
         except Exception as error:
+            if visit and visit.left:
+                return  # what was read for it was interrupted
             if not begun and isinstance(error, (StoreDamaged, StateLedgerError)):
                 await _refusal(str(error), 503).asgi_send(send)
                 return
@@ -222,18 +223,7 @@ class FileStream:
             # closes the connection, and the client knows that something is missing.
             _log.exception("The export %s broke off.", self.headers["content-disposition"])
         finally:
-            gone.cancel()
-            with suppress(asyncio.CancelledError):
-                await gone
             self.done()
-
-    async def _gone(self) -> None:
-        receive = getattr(self.request, "receive", None)
-        while receive is not None:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                return
-        await asyncio.Event().wait()
 
 
 def _advance(made: Export, pieces: Iterator[bytes], connection: Any) -> bytes:

@@ -14,6 +14,7 @@ from state_ledger import homes
 from state_ledger.pages import figures
 from state_ledger.pages.links import AllLinks, Links
 from state_ledger.plugins import assets, compat, security, whole_store
+from state_ledger.plugins.routes import EVERY
 from state_ledger.plugins.stores import registry
 
 if TYPE_CHECKING:
@@ -31,8 +32,15 @@ FIND = "/-/find"
 """Where a search begins that is not on a page of a store; it leads to the search page of the one chosen."""
 
 
-ALL, ALL_PATH = "All stores", "/-/ledger/all"
-"""What the stores as one are called, and where their pages are."""
+ALL = "All stores"
+"""What the stores as one are called."""
+
+
+_HEADERS = {
+    "Content-Security-Policy": security.STRICT_CSP,
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
 
 
 class Link(NamedTuple):
@@ -78,7 +86,7 @@ def links(datasette: Datasette, name: str) -> Links:
 
 def all_links(datasette: Datasette, only: tuple[str, ...] = ()) -> AllLinks:
     """Addresses of the pages over all stores, base URL included; `only` narrows them."""
-    return AllLinks(str(datasette.urls.path(ALL_PATH)), only)
+    return AllLinks(str(datasette.urls.path(EVERY)), only)
 
 
 def live(datasette: Datasette, names: list[str], at: Links) -> dict[str, str]:
@@ -134,15 +142,14 @@ async def respond(
     frame["permalink"] = permalink
     frame["finder"] |= finder or {}
     body = await datasette.render_template(template, {**context, "page": frame}, request=request)
-    return Response.html(
-        body,
-        status=status,
-        headers={
-            "Content-Security-Policy": security.STRICT_CSP,
-            "Referrer-Policy": "no-referrer",
-            "X-Content-Type-Options": "nosniff",
-        },
-    )
+    return Response.html(body, status=status, headers=dict(_HEADERS))
+
+
+async def refuse(datasette: Datasette, template: str, context: dict[str, Any], *, title: str, status: int) -> Response:
+    """A page that can be made at once and whatever the stores do: in a frame that names none of them."""
+    shown = compat.jinja_environment(datasette).get_template(template)
+    body = await shown.render_async({**context, "page": _bare_frame(datasette, title)})
+    return Response.html(body, status=status, headers=dict(_HEADERS))
 
 
 def sum_figures(sums: Sums) -> list[tuple[str, str, bool]]:
@@ -198,22 +205,30 @@ def _switch(datasette: Datasette, names: list[str], current: str) -> list[Link]:
     return [Link(name, links(datasette, name).home, name == current, name) for name in names]
 
 
-async def _frame(
-    datasette: Datasette, request: Any, *, title: str, store: str, section: str, every: AllLinks | None
-) -> dict[str, Any]:
+def _bare_frame(datasette: Datasette, title: str) -> dict[str, Any]:
+    """The frame without a store, and without what has to be asked for."""
     urls = datasette.urls
-    frame: dict[str, Any] = {
+    return {
         "title": title,
         "index": urls.path("/"),
         "stylesheet": urls.path(assets.static_path("ledger.css")),
-        "scripts": [urls.path(assets.static_path(name)) for name in ("search.js", "ledger.js")],
+        "scripts": [],
         "icon": urls.path(assets.static_path("icon.svg")),
         "cards": urls.path(assets.static_path("cards.js")),
         "plain": urls.path("/-/datasette"),
         "version": state_ledger.__version__,
-        "store": store,
+        "store": "",
+        "stores": [],
         "finder": {"q": "", "kept": [], "stores": [], "action": ""},
     }
+
+
+async def _frame(
+    datasette: Datasette, request: Any, *, title: str, store: str, section: str, every: AllLinks | None
+) -> dict[str, Any]:
+    urls = datasette.urls
+    frame = _bare_frame(datasette, title) | {"store": store}
+    frame["scripts"] += [urls.path(assets.static_path(name)) for name in ("search.js", "ledger.js")]
     if every is not None:
         names = await visible_stores(datasette, request)
         return frame | {
