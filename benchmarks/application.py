@@ -22,6 +22,10 @@ ONE = "one"
 TIME_LIMIT_MS = 60_000
 
 
+class NotReached(Exception):
+    """A page did not answer in TIME_LIMIT_MS, and said so."""
+
+
 class Application:
     """Asks pages through Datasette's own client, which goes through every layer but the socket."""
 
@@ -35,8 +39,10 @@ class Application:
         return registry(self.datasette).settings
 
     async def get(self, path: str) -> Any:
-        """The answer to a page, which must be a good one."""
+        """The answer to a page, which must be a good one. Raises NotReached for one that ran out of time."""
         answer = await self.datasette.client.get(path)
+        if answer.status_code == 503 or (answer.status_code == 400 and "SQL query took too long" in answer.text):
+            raise NotReached(path)
         assert answer.status_code == 200, f"{path}: {answer.status_code} {answer.text[-300:]}"
         return answer
 

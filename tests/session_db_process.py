@@ -64,8 +64,8 @@ def complaints(store: Any) -> list[str]:
     return found
 
 
-def append_for(store: Any, session: str, seconds: float, log: str) -> int:
-    """Appends without pause and writes `id content` of each acknowledged message to the file `log`."""
+def append_for(store: Any, session: str, seconds: float, log: str, pause: float = 0.0) -> int:
+    """Appends with a pause (seconds) after each, by default none, and writes `id content` of each acknowledged message to the file `log`."""
     end = time.monotonic() + seconds
     done = 0
     with open(log, "w", encoding="utf-8", buffering=1) as acknowledged:  # noqa: PTH123
@@ -75,6 +75,8 @@ def append_for(store: Any, session: str, seconds: float, log: str) -> int:
             number = store.append_message(session, role, content)
             acknowledged.write(f"{number} {content}\n")
             done += 1
+            if pause:
+                time.sleep(pause)
     return done
 
 
