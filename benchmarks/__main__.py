@@ -58,7 +58,7 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--runs", type=int, default=5, metavar="N", help="starts of a server (default 5)")
     parser.add_argument(
         "--keep", action="store_true",
-        help=f"keep the figures in {RESULTS.name}/ beside this program and write {REPORT.name} of all that is kept there",
+        help=f"keep the figures in benchmarks/{RESULTS.name}/, and write {REPORT.name} of all that is kept there",
     )  # fmt: skip
     parser.add_argument("--quiet", action="store_true", help="do not tell each figure as it comes")
     return parser.parse_args(arguments)

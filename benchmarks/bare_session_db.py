@@ -34,7 +34,8 @@ class SessionDB:
 
     def create(self, session_id: str) -> str:
         """A new session to append to."""
-        self._conn.execute("INSERT INTO sessions(id, source, started_at) VALUES (?, 'cli', ?)", (session_id, time.time()))
+        inserted = "INSERT INTO sessions(id, source, started_at) VALUES (?, 'cli', ?)"
+        self._conn.execute(inserted, (session_id, time.time()))
         return session_id
 
     def append_message(self, session_id: str, role: str, content: str) -> int:

@@ -55,7 +55,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
         assert companion is not None
         with companion, closing(open_for_reading(path)) as store:
             yield from _searches(companion, store)
-            opening = cpu_ms(lambda: [_open_and_close(path, store) for _ in range(OPENINGS)]) / OPENINGS
+            opening = cpu_ms(lambda: _open_and_close(path, store, OPENINGS)) / OPENINGS
             yield Figure("companion: opening it", opening, None, "ms", "beside an open store")
         yield from _size(path)
         rows = _prepared(path)
@@ -187,7 +187,8 @@ def own_cache() -> Iterator[Path]:
                 os.environ["XDG_CACHE_HOME"] = before
 
 
-def _open_and_close(path: Path, store: Connection) -> None:
-    companion = open_for_search(path, store)
-    assert companion is not None
-    companion.close()
+def _open_and_close(path: Path, store: Connection, times: int) -> None:
+    for _ in range(times):
+        companion = open_for_search(path, store)
+        assert companion is not None
+        companion.close()

@@ -5,6 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from benchmarks.targets import TARGETS
+
+GROWTH = "growth"
+"""What the pages and queries belong to, whose growth is shown."""
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -24,6 +29,10 @@ class Figure:
     raw: float | None = None
     of: str = ""
     out: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.of and self.of not in TARGETS and self.of != GROWTH:
+            raise ValueError(f"{self.name}: there is no target {self.of!r}.")
 
     @property
     def over(self) -> bool:

@@ -15,7 +15,7 @@ from benchmarks import bare
 from benchmarks.application import TIME_LIMIT_MS, Application, NotReached, serving
 from benchmarks.bench import Bench
 from benchmarks.clock import cpu_ms_async
-from benchmarks.figure import Figure
+from benchmarks.figure import GROWTH, Figure
 from state_ledger import questions
 from state_ledger.pages.cost import GROUPS
 from state_ledger.pages.links import Links
@@ -26,7 +26,7 @@ TURNS = 3
 ONCE_MS = 800.0
 """A job that takes longer than this is measured once, and not warmed up."""
 
-GROWTH, QUERY, PAGE = "growth", "query ", "page "
+QUERY, PAGE = "query ", "page "
 
 WORDS = {
     "common word": "the",
@@ -88,7 +88,8 @@ def chosen(connection: Connection) -> Sample:
     count = connection.execute("SELECT count(*) FROM main.sessions").fetchone()[0]
     by_length = "SELECT id FROM main.sessions ORDER BY message_count DESC, id LIMIT 1 OFFSET ?"
     middle, longest = (connection.execute(by_length, [at]).fetchone()[0] for at in (count // 2, 0))
-    chain = questions.ask(connection, "longest_conversations").records()[0]["conversation_id"]
+    longest_chains = questions.ask(connection, "longest_conversations").records()
+    chain = max(longest_chains, key=lambda row: (row["segments"], row["conversation_id"]))["conversation_id"]
     delegator = connection.execute(
         "SELECT parent_session_id FROM main.sessions WHERE source = 'subagent' AND parent_session_id IS NOT NULL"
         " GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT 1"
@@ -135,6 +136,7 @@ def pages(store: str, today: date, sample: Sample) -> Iterator[tuple[str, str]]:
         for sort in ("newest", "oldest", "best"):
             yield f"search {sort}: {label}", at.search({"q": word, "sort": sort})
         yield f"search count: {label}", at.search({"q": word}, form="count")
+    yield "search.json", at.search({"q": "error"}, form="json")
     yield "search newest of a source", at.search({"q": "error", "source": "cli"})
     yield "search in a month", at.search({"q": "error", **month})
     for name, session in (("middle", sample.middle), ("longest", sample.longest)):

@@ -22,8 +22,9 @@ def written(by_size: BySize, boxes: Mapping[str, float | None]) -> Iterator[str]
     names = list(dict.fromkeys(name for figures in by_size.values() for name in figures))
     sizes = list(by_size)
     yield "## Growth\n"
-    yield "Every canned query as JSON, with its defaults, and every page. Milliseconds of CPU / what came of it: rows of a"
-    yield f"query, kB of a page. {_steps()}\n"
+    yield "Every canned query as JSON, with its defaults, and every page, without a companion: milliseconds of CPU /"
+    yield "what came of it, rows of a query, kB of a page. The last columns: cost / output, times the smaller store's."
+    yield f"{_steps()}\n"
     yield from (
         f"On {size} the rest was not reached in {box:g} s of CPU.\n" for size, box in boxes.items() if box is not None
     )

@@ -21,6 +21,7 @@ from benchmarks.figure import Figure
 from benchmarks.server import Server, running
 from benchmarks.sizes import SIZES
 from state_ledger import full_text
+from state_ledger.connection import decode_text
 from state_ledger.sqlite import read_only_uri, sqlite3
 from state_ledger.stores import name_stores
 from tests.hermes import opened
@@ -38,11 +39,11 @@ READERS = 1.3
 def tail(_bench: Bench) -> Iterator[Figure]:
     """Real texts appended to two copies of the store S, one of which has SQLite's own settings."""
     source = store.find_or_make(SIZES["S"])
+    texts = "SELECT role, content FROM messages WHERE typeof(content) = 'text' ORDER BY id LIMIT ?"
     with closing(sqlite3.connect(read_only_uri(source), uri=True)) as connection:
-        rows = connection.execute(
-            "SELECT role, CAST(content AS TEXT) FROM messages WHERE typeof(content) = 'text' ORDER BY id LIMIT ?", [APPENDS]
-        ).fetchall()
-    taken = {}
+        connection.text_factory = decode_text
+        rows = connection.execute(texts, [APPENDS]).fetchall()
+    taken: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory(prefix="state-ledger-benchmark-") as folder:
         for name, settings in (("ours", {}), ("SQLite's own", DEFAULTS)):
             path = Path(shutil.copyfile(source, Path(folder, f"{len(taken)}.db")))
@@ -93,9 +94,9 @@ def readers(_bench: Bench) -> Iterator[Figure]:
                 appended += sum(writer.finish() for writer in writers)
             else:
                 quiet += _times(server, page)
-    told = f"{READERS} x quiet"
+    told, name = f"{READERS} x quiet", f"a JSON page during {appended:,} appends, wall"
     ours, alone = median(busy), median(quiet)
-    yield Figure(f"a JSON page during {appended:,} appends, wall", ours, READERS * alone, "ms", told, alone, of="readers")
+    yield Figure(name, ours, READERS * alone, "ms", told, alone, of="readers")
     worst = percentile(busy, 0.99)
     yield Figure("the same, 99th of 100", worst, None, "ms", "", percentile(quiet, 0.99))
 

@@ -74,7 +74,7 @@ def _value(table: str, column: str, back: int, seconds: int, first_id: int) -> s
     if column in TIMES[table]:
         return f"CASE WHEN typeof({column}) IN ('integer', 'real') THEN {column} - {seconds} ELSE {column} END"
     if column == "title":
-        return f"title || ' ({back})'"
+        return f"title || ' /{back}'"
     if column == "model_config":
         return _marked("_delegate_from", back, _marked("_branched_from", back, column))
     return column

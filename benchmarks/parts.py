@@ -78,7 +78,7 @@ PARTS: dict[str, Part] = {
 def chosen(patterns: list[str], size: str) -> list[Part]:
     """The parts of a size that are asked for; all of them without patterns."""
     parts = [part for part in PARTS.values() if size in part.sizes]
-    asked = [*patterns, "growth"] if any(each.startswith((growth.QUERY, growth.PAGE)) for each in patterns) else patterns
+    asked = ["growth" if each.startswith((growth.QUERY, growth.PAGE)) else each for each in patterns]
     return [part for part in parts if not patterns or any(fnmatch(part.name, each) for each in asked)]
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from benchmarks import growth_table
-from benchmarks.figure import Figure
-from benchmarks.growth import GROWTH
+from benchmarks.figure import GROWTH, Figure
 from benchmarks.run import ALONE, Measured, Record
 from benchmarks.sizes import SIZES
 from benchmarks.targets import TARGETS, Target
+
+COMMON, NO_MORE = ("newest 20, p50: common word", "newest 20, p50: word"), 2.0
 
 HEAD = """# Benchmarks
 
@@ -31,6 +32,16 @@ def missed(records: Sequence[Record]) -> list[str]:
     return [target.text for target in TARGETS.values() if verdict(target, records) == "miss"] + failed
 
 
+def across(records: Sequence[Record]) -> Iterator[Figure]:
+    """Figures of a target that holds one size against another: a search must not grow with the store."""
+    found = {record.size: {figure.name: figure for figure in record.figures()} for record in records}
+    for name in COMMON:
+        small, big = found.get("S", {}).get(name), found.get("M", {}).get(name)
+        if small and big and small.measured:
+            told = f"{NO_MORE:g} x on S"
+            yield Figure(name, big.measured, NO_MORE * small.measured, "ms", told, small.measured, of="newest grows")
+
+
 def verdict(target: Target, records: Sequence[Record]) -> str:
     """`pass`, `miss`, `not reached` or `not measured`, by the sizes for which a target is promised."""
     found = [figure.verdict for _size, figure in _of(target, records, promised=True)]
@@ -46,6 +57,7 @@ def _of(target: Target, records: Sequence[Record], *, promised: bool = False) ->
     for record in records:
         if not promised or _promised(target, record):
             yield from ((record.size, figure) for figure in record.figures() if figure.of == target.key)
+    yield from (("M", figure) for figure in across(records) if figure.of == target.key)
 
 
 def _promised(target: Target, record: Record) -> bool:
@@ -78,6 +90,7 @@ def _targets(records: Sequence[Record]) -> Iterator[str]:
     yield "| --- | --- | --- | --- |"
     for target in TARGETS.values():
         cells = [cell for record in records if (cell := _cell(target, record))]
+        cells += [f"{figure.name}: {_amount(figure)}" for figure in across(records) if figure.of == target.key]
         named = f"**{verdicts[target.key]}**" if verdicts[target.key] == "miss" else verdicts[target.key]
         yield _row([target.area, target.text, "<br>".join(cells), named])
     yield ""

@@ -13,7 +13,7 @@ from typing import Any
 from benchmarks import machine
 from benchmarks.bench import Bench, NotMeasured
 from benchmarks.clock import Expired, box
-from benchmarks.figure import Figure
+from benchmarks.figure import GROWTH, Figure
 from benchmarks.parts import Part
 
 RESULTS = Path(__file__).with_name("results")
@@ -123,6 +123,6 @@ def kept(fresh: Record, folder: Path = RESULTS) -> Record:
     record.store = fresh.store or record.store
     for name, part in fresh.parts.items():
         before: Any = record.parts.get(name)
-        record.parts[name] = part.with_others(before) if before and name == "growth" else part
+        record.parts[name] = part.with_others(before) if before and name == GROWTH else part
     record.write(folder)
     return record

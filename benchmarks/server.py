@@ -46,7 +46,7 @@ class Server:
             connection.close()
 
     def drain(self, path: str) -> int:
-        """Reads a page to its end without keeping it; returns its bytes. Raises RuntimeError if it is not a good one."""
+        """Reads a page to its end without keeping it; returns its bytes. Raises RuntimeError for an error."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
         try:
             connection.request("GET", path)

@@ -28,8 +28,8 @@ class Size:
     @property
     def told(self) -> str:
         """What it is, in words."""
-        sessions = self.sessions * self.copies
-        return f"{sessions:,} sessions with {self.messages_per_session:g} messages each in {self.days * self.copies} days"
+        sessions, days = self.sessions * self.copies, self.days * self.copies
+        return f"{sessions:,} sessions with {self.messages_per_session:g} messages each in {days} days"
 
 
 SIZES = {

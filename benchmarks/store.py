@@ -49,5 +49,6 @@ def told(path: Path) -> str:
             table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
             for table in ("sessions", "messages", "session_model_usage")
         }
-    counted = ", ".join(f"{count:,} {table.replace('session_model_usage', 'usage rows')}" for table, count in rows.items())
-    return f"{counted}, {path.stat().st_size / 1e6:,.0f} MB"
+    sessions, messages, usage = rows.values()
+    megabytes = path.stat().st_size / 1e6
+    return f"{sessions:,} sessions, {messages:,} messages, {usage:,} usage rows, {megabytes:,.0f} MB"

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from benchmarks.clock import least_and_median
 from benchmarks.bench import Bench
+from benchmarks.clock import least_and_median
 from benchmarks.figure import Figure
 from state_ledger import ledger
 from state_ledger.connection import open_for_reading
