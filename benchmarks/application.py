@@ -19,7 +19,8 @@ from state_ledger.stores import name_stores
 ONE = "one"
 """A canned query of one row: what any page of Datasette costs at the least."""
 
-TIME_LIMIT_MS = 60_000
+TIME_LIMIT_MS = 300_000
+"""By the clock, for one question: on a busy machine many times what it takes."""
 
 
 class NotReached(Exception):
