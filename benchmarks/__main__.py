@@ -36,9 +36,8 @@ def _measured(name: str, given: argparse.Namespace) -> list[Record]:
         return []
     path = given.store or store.find_or_make(SIZES[name])
     bench = Bench(path, given.turns, given.runs, parts.wanted(given.only))
-    records = list(run(asked, name, bench, given.box, quiet=given.quiet))
-    records[0].store = store.told(path)
-    return [kept(each) if given.keep else each for each in records if each.parts]
+    done = kept if given.keep else lambda _record: None
+    return [each for each in run(asked, name, bench, given.box, quiet=given.quiet, done=done) if each.parts]
 
 
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from benchmarks.targets import TARGETS
@@ -56,5 +56,7 @@ class Figure:
         return "miss" if self.over else "pass"
 
     def record(self) -> dict[str, Any]:
-        """The figure for a JSON file."""
-        return asdict(self)
+        """The figure for a file: what is not as by default, numbers to six digits."""
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        rounded = {name: float(f"{value:.6g}") if isinstance(value, float) else value for name, value in given.items()}
+        return {field.name: rounded[field.name] for field in fields(self) if rounded[field.name] != field.default}

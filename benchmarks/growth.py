@@ -14,7 +14,7 @@ from urllib.parse import quote
 from benchmarks import bare
 from benchmarks.application import TIME_LIMIT_MS, Application, NotReached, serving
 from benchmarks.bench import Bench
-from benchmarks.clock import cpu_ms_async
+from benchmarks.clock import LONG_MS, cpu_ms_async
 from benchmarks.figure import GROWTH, Figure
 from state_ledger import questions
 from state_ledger.pages.cost import GROUPS
@@ -23,9 +23,6 @@ from state_ledger.settings import Settings
 from state_ledger.sqlite import Connection
 
 TURNS = 3
-ONCE_MS = 800.0
-"""A job that takes longer than this is measured once, and not warmed up."""
-
 QUERY, PAGE = "query ", "page "
 
 WORDS = {
@@ -74,7 +71,7 @@ async def _figure(application: Application, name: str, address: str) -> Figure:
 
     try:
         times = [await cpu_ms_async(job)]
-        if times[0] < ONCE_MS:
+        if times[0] < LONG_MS:
             times = [await cpu_ms_async(job) for _ in range(TURNS)]
     except NotReached:
         return Figure(name, None, None, "ms", f"no answer in {TIME_LIMIT_MS / 1000:g} s", of=GROWTH)

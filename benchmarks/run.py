@@ -6,15 +6,15 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks import machine
+from benchmarks import machine, store
 from benchmarks.bench import Bench, NotMeasured
 from benchmarks.clock import Expired, box
 from benchmarks.figure import GROWTH, Figure
-from benchmarks.parts import Part
+from benchmarks.parts import PARTS, Part
 
 RESULTS = Path(__file__).with_name("results")
 
@@ -53,21 +53,29 @@ class Record:
     @classmethod
     def read(cls, size: str, folder: Path = RESULTS) -> Record:
         """The kept record of a size, an empty one if there is none."""
-        path = folder / f"{size}.json"
+        path = folder / f"{size}.jsonl"
+        record = cls(size)
         if not path.exists():
-            return cls(size)
-        given = json.loads(path.read_text(encoding="utf-8"))
-        parts = {
-            name: Measured(**{**part, "figures": [Figure(**figure) for figure in part["figures"]]})
-            for name, part in given["parts"].items()
-        }
-        return cls(size, given["store"], parts)
+            return record
+        head, *lines = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+        record.store = head["store"]
+        for each in lines:
+            name = each.pop("part", None)
+            if name is not None:
+                last = record.parts[name] = Measured(**each)
+            else:
+                last.figures.append(Figure(**each))
+        return record
 
     def write(self, folder: Path = RESULTS) -> None:
-        """Keeps it for the next report."""
+        """Keeps it for the next report: a line for the store, one for each part, one for each of its figures."""
         folder.mkdir(exist_ok=True)
-        text = json.dumps(asdict(self), indent=1, ensure_ascii=False, sort_keys=True)
-        (folder / f"{self.size}.json").write_text(f"{text}\n", encoding="utf-8")
+        lines: list[dict[str, Any]] = [{"store": self.store}]
+        for name, part in self.parts.items():
+            about = {key: value for key, value in vars(part).items() if key != "figures"}
+            lines += [{"part": name, **about}, *(figure.record() for figure in part.figures)]
+        text = "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines)
+        (folder / f"{self.size}.jsonl").write_text(text, encoding="utf-8")
 
     def figures(self) -> Iterator[Figure]:
         """All figures of all parts."""
@@ -104,16 +112,29 @@ def line(figure: Figure) -> str:
     return f"{figure.name}: {took}{used}, {figure.verdict}"
 
 
-def run(parts: Iterable[Part], size: str, bench: Bench, box_s: float, *, quiet: bool = False) -> tuple[Record, Record]:
-    """The record of the size, and that of the parts that need no store of a size."""
-    records = Record(size), Record(ALONE)
+def run(
+    parts: Iterable[Part],
+    size: str,
+    bench: Bench,
+    box_s: float,
+    *,
+    quiet: bool = False,
+    done: Callable[[Record], object] = lambda _record: None,
+) -> tuple[Record, Record]:
+    """The record of the size, and that of the parts that need no store of a size.
+
+    done: is given each part when it is measured, as a record of its own, so that a run that is cut short leaves it.
+    """
+    records = Record(size, store.told(bench.path)), Record(ALONE)
     for part in parts:
 
         def told(text: str, name: str = part.name) -> None:
             if not quiet:
                 print(f"[{size} {name}] {text}", file=sys.stderr, flush=True)
 
-        records[part.alone].parts[part.name] = measure(part, bench, box_s, told)
+        record, measured = records[part.alone], measure(part, bench, box_s, told)
+        record.parts[part.name] = measured
+        done(Record(record.size, record.store, {part.name: measured}))
     return records
 
 
@@ -124,5 +145,6 @@ def kept(fresh: Record, folder: Path = RESULTS) -> Record:
     for name, part in fresh.parts.items():
         before: Any = record.parts.get(name)
         record.parts[name] = part.with_others(before) if before and name == GROWTH else part
+    record.parts = {name: record.parts[name] for name in PARTS if name in record.parts}
     record.write(folder)
     return record

@@ -45,10 +45,9 @@ def find_or_make(size: Size) -> Path:
 def told(path: Path) -> str:
     """How big a store is, in words."""
     with closing(sqlite3.connect(read_only_uri(path), uri=True)) as connection:
-        rows = {
-            table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+        sessions, messages, usage = (
+            connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
             for table in ("sessions", "messages", "session_model_usage")
-        }
-    sessions, messages, usage = rows.values()
+        )
     megabytes = path.stat().st_size / 1e6
     return f"{sessions:,} sessions, {messages:,} messages, {usage:,} usage rows, {megabytes:,.0f} MB"

@@ -135,14 +135,14 @@ def test_what_grows_faster_than_its_output_is_named() -> None:
     assert named == ["page endless: not reached on M", "query as many: 500 ms, cost × 10.0, output × 1.0"]
 
 
-def test_what_does_not_fit_into_its_time_is_said_to_be_unreached() -> None:
+def test_what_does_not_fit_into_its_time_is_said_to_be_unreached(demo_store: Path) -> None:
     def endless(_bench: Bench) -> Iterator[Figure]:
         yield _figure("json", 0.5)
         while True:
             time.process_time()
 
     part = Part("json", "", endless)
-    fresh, _alone = run.run([part], "S", Bench(Path()), 0.05, quiet=True)
+    fresh, _alone = run.run([part], "S", Bench(demo_store), 0.05, quiet=True)
     assert [figure.measured for figure in fresh.parts["json"].figures] == [0.5]
     text = report.written([fresh])
     assert "the others not reached in 0.05 s of CPU" in text and "Ended after 0.05 s of CPU" in text
@@ -154,14 +154,14 @@ def test_what_does_not_fit_into_its_time_is_said_to_be_unreached() -> None:
     ids=["not there", "failed"],
 )
 def test_a_part_that_cannot_be_measured_says_why_and_the_others_go_on(
-    error: Exception, told: str, misses: int
+    demo_store: Path, error: Exception, told: str, misses: int
 ) -> None:
     def broken(_bench: Bench) -> Iterator[Figure]:
         raise error
         yield
 
     sound = Part("books", "", lambda _bench: iter([_figure("books", 0.0)]))
-    fresh, _alone = run.run([Part("json", "", broken), sound], "S", Bench(Path()), 5, quiet=True)
+    fresh, _alone = run.run([Part("json", "", broken), sound], "S", Bench(demo_store), 5, quiet=True)
     text = report.written([fresh])
     assert told in text and len(report.missed([fresh])) == misses
     assert report.verdict(TARGETS["books"], [fresh]) == "pass"
