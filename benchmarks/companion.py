@@ -166,10 +166,15 @@ def _questions(path: Path) -> Iterator[Figure]:
 
 
 def _differences(ours: list[Row], theirs: list[Row]) -> int:
-    """How many rows are not the same, sums of money to nine digits."""
-    rounded = [[tuple(f"{value:.9g}" if isinstance(value, float) else value for value in row) for row in rows]
-               for rows in (ours, theirs)]  # fmt: skip
-    return sum(one != other for one, other in zip_longest(*rounded))
+    """How many rows are not the same: sums to nine digits, names in a list in any order."""
+    alike = [[tuple(map(_comparable, row)) for row in rows] for rows in (ours, theirs)]
+    return sum(one != other for one, other in zip_longest(*alike))
+
+
+def _comparable(value: Any) -> Any:
+    if isinstance(value, float):
+        return f"{value:.9g}"
+    return sorted(value.split(",")) if isinstance(value, str) else value
 
 
 @contextmanager
