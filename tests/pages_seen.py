@@ -139,8 +139,9 @@ LAID_OUT = """
                `${JSON.stringify((element.textContent || "").trim().slice(0, 40))}`);
   if (document.documentElement.scrollWidth > wide) found.push(`the page is ${document.documentElement.scrollWidth} px`);
   const walk = (element, left, right) => {
+    if (element.classList.contains("visually-hidden") || element.classList.contains("skip")) return;
     const style = getComputedStyle(element);
-    if (style.display === "none" || element.closest(".visually-hidden, .skip")) return;
+    if (style.display === "none") return;
     if (parseFloat(style.transitionDuration) > 0 || style.animationName !== "none") said("moves", element);
     const box = element.getBoundingClientRect(), out = style.position === "absolute" || style.position === "fixed";
     if (box.width > 0 && box.height > 0 && !out) {

@@ -2,7 +2,7 @@
 whole journeys by the keyboard alone.
 
 The pages are looked at one after the other in one browser. `STATE_LEDGER_STRESS=1` looks at all of them in both
-schemes and at every width; otherwise those in the dark that have a kind of text which no other of them has.
+schemes and at every width; otherwise one of each kind is.
 """
 
 from __future__ import annotations
@@ -29,14 +29,16 @@ __all__ = ["browser", "visit"]
 STRESS = os.environ.get("STATE_LEDGER_STRESS") == "1"
 WIDTHS = (640, 390, 320) if STRESS else (640, 320)
 """CSS pixels: a screen of 1280 at 200 %, a phone, and the least that a page has to bear (WCAG 2, 1.4.10)."""
-IN_DARK = ("home", "ops", "search-hits", "work", "cost-wrong", "question")
-SELDOM = ("cost-why", "money-empty", "ops-checked", "ops-empty", "search-filtered", "search-hint", "conversation",
-          "export-session", "all-cost", "all-missing")  # fmt: skip
-"""Pages on which nothing stands that is not on another: all of them are looked at with STATE_LEDGER_STRESS."""
-NAMES = (*OWN, *STOCK) if STRESS else tuple(name for name in (*OWN, *STOCK) if name not in SELDOM)
-if EXAMPLES_DIVISOR > 1 and not STRESS:
-    NAMES = STOCK  # a second line of Datasette: its own pages; ours do not differ
-ours = pytest.mark.skipif(NAMES == STOCK, reason="ours alone, which a second line of Datasette does not change")
+IN_DARK = ("home", "cost-wrong", "ops", "search-hits", "work")
+"""What is looked at in the dark, too: between them they have every kind of text. Datasette's own have no dark."""
+USUAL = ("index", "home", "cost", "cost-wrong", "money", "reconcile", "ops", "search", "search-hits", "search-nothing",
+         "work", "session-missing", "export", "all-question")  # fmt: skip
+USUAL_STOCK = ("tables", "question", "table", "messages", "row", "sql", "error-404", "error-503")
+"""A page of each template, and each that has something which no other has."""
+SECOND_LINE = EXAMPLES_DIVISOR > 1 and not STRESS
+"""Whether another Datasette is under the same pages: its own are looked at, ours do not differ."""
+NAMES = (*OWN, *STOCK) if STRESS else USUAL_STOCK if SECOND_LINE else (*USUAL, *USUAL_STOCK)
+ours = pytest.mark.skipif(SECOND_LINE, reason="ours alone, which a second line of Datasette does not change")
 ALLOWED: dict[str, str] = {}
 """Rules of axe-core that a page may break, with the reason. There is none."""
 
