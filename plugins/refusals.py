@@ -7,6 +7,7 @@ call that their own fault, 500. It is the address that cannot be meant: 400, wit
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from types import TracebackType
@@ -26,8 +27,9 @@ from state_ledger.sqlite import sqlite3
 if TYPE_CHECKING:
     from datasette.app import Datasette
 
-DATASETTE = str(Path(datasette_package.__file__).resolve().parent / "")
-PLUGINS = str(Path(__file__).resolve().parent / "")
+DATASETTE = f"{Path(datasette_package.__file__).parent}{os.sep}"
+STANDARD = f"{Path(logging.__file__).parents[1]}{os.sep}"
+"""Where the code of Datasette, and that of Python's own library, lies."""
 
 MISREAD = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, AssertionError, RecursionError)
 """What reading a parameter raises where it is not what was expected."""
@@ -56,7 +58,7 @@ def handle_exception(datasette: Datasette, request: Any, exception: Exception) -
 
 
 def refusal_of(exception: Exception, *, own_limit: bool = False) -> Refused | None:
-    """What is said of an exception; None for one that Datasette words itself, and for a fault that is ours.
+    """What is said of an exception; None for one that Datasette words itself, and for a fault of the program.
 
     own_limit: whether the visitor said how long the query may take.
     """
@@ -98,11 +100,11 @@ def _is_no_sql(exception: Exception) -> bool:
 
 
 def _raised_by_datasette(traceback: TracebackType | None) -> bool:
-    """Whether, of Datasette's code and this project's, Datasette's was the last that ran."""
+    """Whether Datasette's own code failed, or called Python's library in vain; not that of a plugin, and not ours."""
     last = ""
     while traceback is not None:
         file = traceback.tb_frame.f_code.co_filename
-        if file.startswith((DATASETTE, PLUGINS)) or "state_ledger" in file:
+        if not file.startswith(STANDARD) or "site-packages" in file:
             last = file
         traceback = traceback.tb_next
     return last.startswith(DATASETTE)

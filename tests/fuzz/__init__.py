@@ -17,4 +17,4 @@ SEED = os.environ.get("STATE_LEDGER_SEED", "8")
 
 def examples(number: int) -> int:
     """How many examples a law is tried with."""
-    return number * 40 if STRESS else number
+    return number * 20 if STRESS else number

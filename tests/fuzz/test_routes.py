@@ -140,7 +140,7 @@ def test_no_value_of_any_parameter_breaks_a_page(served: Served, known: list[tup
     assert {("/state/-/cost", "since"), ("/state/messages", "_size")} <= {(p.decode(), name) for p, name in known}
     asked = [(path, name, text) for path, name in known for text in HOSTILE]
     wrong = []
-    for path, name, text in chosen(asked, 90, 12_000, "parameters"):
+    for path, name, text in chosen(asked, 60, 4_000, "parameters"):
         query = value(name.encode()) + b"=" + value(text)
         answer = served.get(path, query)
         wrong += complaints(path + b"?" + query, answer)
@@ -170,35 +170,33 @@ def test_no_name_in_a_path_breaks_a_page(served: Served) -> None:
         known = set(served.addresses())
         asked += [path for path in served.addresses(**{group: HOSTILE_NAMES}) if path not in known]
     wrong = []
-    for path in chosen(list(dict.fromkeys(asked)), 70, 6_000, "names"):
+    for path in chosen(list(dict.fromkeys(asked)), 40, 2_000, "names"):
         wrong += complaints(path, served.get(path))
     assert not wrong
 
 
 def test_no_body_and_no_method_breaks_a_page(served: Served) -> None:
     asked = [(path, kind, body) for path in served.addresses() for kind, body in BODIES]
-    asked += [(b"/state/-/reconcile", *each) for each in BODIES] * (1 if STRESS else 20)
     origin = [(b"sec-fetch-site", b"same-origin"), (b"origin", b"http://localhost")]
     wrong = []
     shown = served.get(b"/state/-/reconcile")
     mark = shown.body.partition(b'name="csrftoken" value="')[2].partition(b'"')[0]
-    for path, kind, body in chosen(asked, 36, 3_000, "bodies"):
+    for path, kind, body in [*chosen(asked, 12, 800, "bodies"), *((b"/state/-/reconcile", *each) for each in BODIES)]:
         form = kind.startswith("application/x-www-form")
         headers = [(b"content-type", kind.encode()), (b"content-length", b"%d" % len(body)), *origin,
                    (b"cookie", b"ds_csrftoken=" + mark)]  # fmt: skip
         sent = body + (b"&csrftoken=" + mark if form else b"")
-        for method in ("POST", "PUT"):
-            answer = served.run(ask(served.app, path, method=method, headers=headers, body=sent))
-            wrong += complaints(f"{method} {kind} {body[:40]!r} ".encode() + path, answer)
+        answer = served.run(ask(served.app, path, method="POST", headers=headers, body=sent))
+        wrong += complaints(f"{kind} {body[:40]!r} ".encode() + path, answer)
     for path in chosen(served.addresses(), 15, 400, "methods"):
-        for method in ("HEAD", "OPTIONS", "DELETE"):
+        for method in ("HEAD", "OPTIONS", "PUT", "DELETE"):
             wrong += complaints(method.encode() + path, served.run(ask(served.app, path, method=method)))
     assert not wrong
 
 
 def test_no_row_that_a_file_may_hold_breaks_a_page(folder: Path) -> None:
     """Wrong types, NULL, infinities, negative counters, text for moments, broken JSON, text that is not UTF-8."""
-    path = weird_store(folder / "weird.db", share=1 if STRESS else 97)
+    path = weird_store(folder / "weird.db", share=11 if STRESS else 97)
     with closing(sqlite3.connect(path)) as connection:
         connection.text_factory = bytes
         ids = [row[0] for row in connection.execute("SELECT id FROM sessions WHERE typeof(id) = 'text' ORDER BY rowid")]
@@ -209,13 +207,12 @@ def test_no_row_that_a_file_may_hold_breaks_a_page(folder: Path) -> None:
             session=chosen(sessions, 6, 400, "sessions"),
             format=[b"json", b"csv", *(form.encode() for form in FORMATS if form != "parquet")],
         )
-        everything = (b"period=all&since=0001-01-01&limit=1000&q=pier&_size=max&check=full&plan=1&why=1&inactive=1",)
+        everything = b"period=all&since=0001-01-01&limit=1000&q=pier&_size=max&check=full&plan=1&why=1&inactive=1"
         wrong = []
-        for address in chosen(asked, 16, 4_000, "weird"):
+        for address in chosen(asked, 16, 1_000, "weird"):
             if address.endswith(b"/health.json"):  # says 503 where a store is damaged, as this one is
                 continue
-            for query in everything:
-                wrong += complaints(address, served.get(address, query))
+            wrong += complaints(address, served.get(address, everything))
     finally:
         served.close()
     assert not wrong
