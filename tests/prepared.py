@@ -21,11 +21,7 @@ from typing import Any
 FORKED = sys.platform.startswith("linux")
 """Elsewhere a fork may inherit what does not stand it: there, processes are started as ever."""
 IMPORTED = ["datasette.app", "datasette.cli", "state_ledger.cli", "state_ledger.session_db", "uvicorn", __name__]
-
-
 CONTEXT = multiprocessing.get_context("forkserver" if FORKED else "spawn")
-
-
 COMMAND = ("-c", "from state_ledger.cli import main; main()")
 """Our command, as words after `python`."""
 
