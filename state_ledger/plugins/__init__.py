@@ -3,3 +3,7 @@
 from state_ledger.assets import folder
 
 __path__ = [str(folder("plugins"))]
+
+# A program may import one of them before Datasette: Datasette would then register it while it is half read, without
+# its hooks. So Datasette reads all of them first.
+import datasette.plugins  # noqa: F401
