@@ -53,8 +53,9 @@ class BoundedCursor(sqlite3.Cursor):
             if left < 0:
                 self.close()
                 raise TooMuch(
-                    f"The first {len(rows) + 1} rows of this answer hold more than {ANSWER_BYTES // 1_000_000} MB of text,"
-                    " which is more than a page can show. Ask for fewer rows or columns, or for a part of the text."
+                    f"The first {len(rows) + 1} rows of this answer hold more than {ANSWER_BYTES // 1_000_000} MB"
+                    " of text, which is more than a page can show. Ask for fewer rows or columns, or for a part of the"
+                    " text."
                 )
             rows.append(row)
         return rows

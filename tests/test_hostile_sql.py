@@ -51,9 +51,9 @@ async def test_what_would_do_something_is_refused(
         for form in (forms[number % 3],) if EXAMPLES_DIVISOR > 1 else forms:
             more = {"_stream": "on", "_size": "max", "_timelimit": "99999999"} if form else {}
             answer = await datasette.client.get(asked(sql, tmp_path, form, **more))
-            # A stream has begun before its SQL is read: then it ends without a row.
-            said = answer.status_code if answer.text.strip() else 400
-            assert said in (400, 403, 404), (sql, form, answer.status_code, answer.text[:200])
+            # A stream has begun before its SQL is read: then it ends without a row. The page of 1.0 keeps its form.
+            refused = not answer.text.strip() or 'class="message-error"' in answer.text
+            assert refused or answer.status_code in (400, 403, 404), (sql, form, answer.status_code, answer.text[:200])
             assert "Traceback" not in answer.text
             assert f"0 {WORD}" not in answer.text
     for kind, sql in too_deep():
@@ -126,7 +126,7 @@ def highest_kb(process: int) -> int:
     return int(line.split()[1])
 
 
-CUT_SHORT = ("took too long", "SQL Interrupted", "interrupted", "more memory", "MB of text", "too big")
+CUT_SHORT = ("took too long", "SQL Interrupted", "interrupted", "in its time", "more memory", "MB of text", "too big")
 
 
 def test_what_would_exhaust_the_machine_is_cut(limited: tuple[str, int], store: Path, tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_what_would_exhaust_the_machine_is_cut(limited: tuple[str, int], store: 
     before, at_rest = store.read_bytes(), highest_kb(process)
     for sql in attempts(CUT):
         status, text = fetch(address + asked(sql, tmp_path))
-        assert status == 400, (sql, status, text[:300])
+        assert status in (400, 503), (sql, status, text[:300])
         assert any(words in text for words in CUT_SHORT), (sql, text[:300])
     grown = (highest_kb(process) - at_rest) / 1000
     assert grown < 5 * MEMORY_MB, f"the server grew by {grown:.0f} MB"
@@ -148,7 +148,7 @@ def test_a_step_that_does_not_end_is_answered_and_keeps_nobody_else_waiting(
     address, _process = limited
     for sql in attempts(ENDLESS)[: 1 if EXAMPLES_DIVISOR > 1 else None]:
         status, text = fetch(address + asked(sql, tmp_path))
-        assert status == 400, text[:300]
+        assert status in (400, 503), text[:300]
         assert any(words in text for words in CUT_SHORT)
         # Datasette's only thread is still busy with it.
         assert json.loads(fetch(f"{address}/state/cost_per_model.json?_shape=objects")[1])["ok"] is True

@@ -130,8 +130,9 @@ def test_an_id_of_a_session_is_never_a_header_nor_a_path(raw: Raw, id: str) -> N
 
 
 UPWARDS = (
-    "../kept.txt", "..%2fkept.txt", "%2e%2e/kept.txt", "%2e%2e%2fkept.txt", "..%5ckept.txt", "..%252fkept.txt", "..;/kept.txt",
-    "x/../../kept.txt", "./../kept.txt", "....//kept.txt", "%c0%ae%c0%ae/kept.txt", "..%00/kept.txt", "seen.txt/../../kept.txt",
+    "../kept.txt", "..%2fkept.txt", "%2e%2e/kept.txt", "%2e%2e%2fkept.txt", "..%5ckept.txt", "..%252fkept.txt",
+    "..;/kept.txt", "x/../../kept.txt", "./../kept.txt", "....//kept.txt", "%c0%ae%c0%ae/kept.txt", "..%00/kept.txt",
+    "seen.txt/../../kept.txt",
     "~2E~2E~2Fkept.txt", "/etc/passwd", "%2fetc%2fpasswd", "../../../../../../../../etc/passwd",
     "..%2f..%2f..%2f..%2f..%2f..%2f..%2fetc%2fpasswd", "seen.txt%00.html", "file:///etc/passwd",
 )  # fmt: skip
@@ -180,7 +181,9 @@ def test_a_request_that_can_be_read_in_two_ways_opens_nothing(raw: Raw, odd: str
         assert statuses[1] == 403, "what is read as a request of its own is judged by its own host"
 
 
-def test_what_is_no_request_for_a_page_is_refused_and_the_server_goes_on(raw: Raw, serving: Serve, folder: Path) -> None:
+def test_what_is_no_request_for_a_page_is_refused_and_the_server_goes_on(
+    raw: Raw, serving: Serve, folder: Path
+) -> None:
     upgrade = (b"Upgrade: websocket", b"Sec-WebSocket-Version: 13", b"Sec-WebSocket-Key: eHh4eHh4eHh4eHh4eHh4eA==")
     for lines in (
         (b"GET /" + b"a" * 100_000 + b" HTTP/1.1", HERE),
