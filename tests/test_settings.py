@@ -42,6 +42,7 @@ WRONG: Mapping[str, tuple[Any, str]] = {
     "metrics": ("on", "true or false"),
     "budgets": (50, "a list of budgets, each with per and usd or tokens"),
     "query_time_limit_ms": (10, "a whole number from 50 to 600000"),
+    "query_memory_mb": (8, "a whole number from 32 to 1000000"),
     "max_limit": (0, "a whole number from 1 to 1000000"),
     "markdown_columns": (["content"], "a mapping of table names to lists of column names"),
     "markdown_max_characters": (1.5, "a whole number from 100 to 1000000"),
