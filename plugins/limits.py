@@ -50,8 +50,9 @@ class BoundedCursor(sqlite3.Cursor):
             if left < 0:
                 self.close()
                 raise TooMuch(
-                    f"The first {len(rows) + 1} rows of this answer hold more than {ANSWER_BYTES // 1_000_000} MB of text,"
-                    " which is more than a page can show. Ask for fewer rows or columns, or for a part of the text."
+                    f"The first {len(rows) + 1} rows of this answer hold more than {ANSWER_BYTES // 1_000_000} MB"
+                    " of text, which is more than a page can show. Ask for fewer rows or columns, or for a part of the"
+                    " text."
                 )
             rows.append(row)
         return rows
@@ -65,7 +66,10 @@ def limit_memory(megabytes: int) -> None:
 
 
 def bounded(run: Callable[[], T]) -> T:
-    """What `run` gives. Raises TooMuch where SQLite has no memory left for it, or is asked several things at once."""
+    """What `run` gives. Raises TooMuch where SQLite has no memory left for it, or is asked several things at once.
+
+    What a connection is not authorized to do raises sqlite3.OperationalError.
+    """
     try:
         return run()
     except (sqlite3.Warning, sqlite3.ProgrammingError) as error:
@@ -73,6 +77,11 @@ def bounded(run: Callable[[], T]) -> T:
             raise
         # Python has two names for this, neither of which Datasette expects.
         raise TooMuch("This is more than one statement. Ask for one at a time, without a semicolon.") from error
+    except sqlite3.DatabaseError as error:
+        if type(error) is not sqlite3.DatabaseError or "authoriz" not in str(error):
+            raise
+        # What the guard refuses, as the kind of error that pages of both lines show with their SQL.
+        raise sqlite3.OperationalError(*error.args) from error
     except MemoryError as error:
         raise TooMuch(
             "This question needs more memory than there is for it. Ask for less, for instance for fewer columns,"

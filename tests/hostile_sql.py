@@ -168,7 +168,7 @@ EMPTY = """
 select name from pragma_database_list where name not in ('main', 'temp')
 select * from pragma_table_info('nothing')
 select name from pragma_function_list where name in ('readfile', 'writefile', 'edit', 'eval')
-select name from pragma_module_list where name in ('dbpage', 'sqlite_dbpage', 'csv', 'zipfile', 'fsdir')
+select name from pragma_function_list where name in ('zipfile', 'fsdir', 'system', 'writefile_')
 select * from sqlite_master where sql like '%nothing like it%'
 select 1 where 0
 select count(*) from messages where content like '%a%a%a%a%a%a%a%a%a%a%a%a%b' and 0

@@ -12,7 +12,7 @@ import pytest
 
 from state_ledger import SessionDB
 from state_ledger.plugins import compat
-from tests.conftest import EXAMPLES_DIVISOR, Servers, fetch, names_in
+from tests.conftest import THOROUGH, Servers, fetch, names_in
 from tests.hostile_sql import CUT, EMPTY, ENDLESS, REFUSED, attempts, too_deep
 
 OWN = "/state/-/query" if compat.IS_1 else "/state"
@@ -31,6 +31,11 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+def others_in(folder: Path) -> list[str]:
+    """What is in a folder besides the store and the log that is open while somebody reads it."""
+    return [name for name in names_in(folder) if not name.startswith("state.db")]
+
+
 def asked(sql: str, folder: Path, form: str = ".json", **more: str) -> str:
     return f"{OWN}{form}?{urlencode({'sql': sql.replace('!', str(folder / 'made')), '_shape': 'objects', **more})}"
 
@@ -44,16 +49,16 @@ async def test_what_would_do_something_is_refused(
     make_datasette: Any, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    before, beside = store.read_bytes(), names_in(store.parent)
+    before, beside = store.read_bytes(), others_in(store.parent)
     datasette = await make_datasette(store)
     forms = (".json", ".csv", "")
     for number, sql in enumerate(attempts(REFUSED)):
-        for form in (forms[number % 3],) if EXAMPLES_DIVISOR > 1 else forms:
+        for form in forms if THOROUGH else (forms[number % 3],):
             more = {"_stream": "on", "_size": "max", "_timelimit": "99999999"} if form else {}
             answer = await datasette.client.get(asked(sql, tmp_path, form, **more))
-            # A stream has begun before its SQL is read: then it ends without a row.
-            said = answer.status_code if answer.text.strip() else 400
-            assert said in (400, 403, 404), (sql, form, answer.status_code, answer.text[:200])
+            # A stream has begun before its SQL is read: then it ends without a row. The page of 1.0 keeps its form.
+            refused = not answer.text.strip() or 'class="message-error"' in answer.text
+            assert refused or answer.status_code in (400, 403, 404), (sql, form, answer.status_code, answer.text[:200])
             assert "Traceback" not in answer.text
             assert f"0 {WORD}" not in answer.text
     for kind, sql in too_deep():
@@ -64,7 +69,7 @@ async def test_what_would_do_something_is_refused(
         assert answer.status_code == 200, answer.text
         assert [list(row.values()) for row in answer.json()["rows"]] in ([], [[0]]), sql
     assert store.read_bytes() == before
-    assert (names_in(store.parent), names_in(tmp_path)) == (beside, [])
+    assert (others_in(store.parent), names_in(tmp_path)) == (beside, [])
 
 
 INJECTED = [
@@ -92,16 +97,16 @@ async def test_no_value_is_taken_for_sql(
     make_datasette: Any, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    before, beside = store.read_bytes(), names_in(store.parent)
+    before, beside = store.read_bytes(), others_in(store.parent)
     datasette = await make_datasette(store)
     for number, place in enumerate(PLACES):
-        values = INJECTED if EXAMPLES_DIVISOR == 1 else INJECTED[number % 5 :: 5]
+        values = INJECTED if THOROUGH else INJECTED[number % 5 :: 5]
         for value in values:
             quoted = urlencode({"": value.replace("!", str(tmp_path / "made"))})[1:]
             answer = await datasette.client.get(place.replace("!", quoted))
             assert "Traceback" not in answer.text, (place, value)
     assert store.read_bytes() == before
-    assert (names_in(store.parent), names_in(tmp_path)) == (beside, [])
+    assert (others_in(store.parent), names_in(tmp_path)) == (beside, [])
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +131,7 @@ def highest_kb(process: int) -> int:
     return int(line.split()[1])
 
 
-CUT_SHORT = ("took too long", "SQL Interrupted", "interrupted", "more memory", "MB of text", "too big")
+CUT_SHORT = ("took too long", "SQL Interrupted", "interrupted", "in its time", "more memory", "MB of text", "too big")
 
 
 def test_what_would_exhaust_the_machine_is_cut(limited: tuple[str, int], store: Path, tmp_path: Path) -> None:
@@ -134,7 +139,7 @@ def test_what_would_exhaust_the_machine_is_cut(limited: tuple[str, int], store: 
     before, at_rest = store.read_bytes(), highest_kb(process)
     for sql in attempts(CUT):
         status, text = fetch(address + asked(sql, tmp_path))
-        assert status == 400, (sql, status, text[:300])
+        assert status in (400, 503), (sql, status, text[:300])
         assert any(words in text for words in CUT_SHORT), (sql, text[:300])
     grown = (highest_kb(process) - at_rest) / 1000
     assert grown < 5 * MEMORY_MB, f"the server grew by {grown:.0f} MB"
@@ -146,9 +151,9 @@ def test_a_step_that_does_not_end_is_answered_and_keeps_nobody_else_waiting(
     limited: tuple[str, int], tmp_path: Path
 ) -> None:
     address, _process = limited
-    for sql in attempts(ENDLESS)[: 1 if EXAMPLES_DIVISOR > 1 else None]:
+    for sql in attempts(ENDLESS)[: None if THOROUGH else 1]:
         status, text = fetch(address + asked(sql, tmp_path))
-        assert status == 400, text[:300]
+        assert status in (400, 503), text[:300]
         assert any(words in text for words in CUT_SHORT)
         # Datasette's only thread is still busy with it.
         assert json.loads(fetch(f"{address}/state/cost_per_model.json?_shape=objects")[1])["ok"] is True

@@ -43,6 +43,7 @@ WRONG: Mapping[str, tuple[Any, str]] = {
     "metrics": ("on", "true or false"),
     "budgets": (50, "a list of budgets, each with per and usd or tokens"),
     "query_time_limit_ms": (10, "a whole number from 50 to 600000"),
+    "query_memory_mb": (8, "a whole number from 32 to 1000000"),
     "max_limit": (0, "a whole number from 1 to 1000000"),
     "heavy_at_once": (0, "a whole number from 1 to 64"),
     "heavy_waiting": (-1, "a whole number from 0 to 10000"),
