@@ -1,6 +1,6 @@
 """Killed at any instant, whatever writes leaves a whole store, loses nothing acknowledged, and goes on the next time.
 
-40 kills in all; `STATE_LEDGER_STRESS=1` makes them more than 500.
+More than 40 kills in all; `STATE_LEDGER_STRESS=1` makes them about 600.
 """
 
 from __future__ import annotations

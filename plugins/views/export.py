@@ -249,7 +249,7 @@ async def _opened(
         found = among(connection, scope, with_taken_back=options.taken_back)
         made = Export.open(Source(connection, state.shape), scope, options, store=name, among=found)
         if whole:
-            made.must_be_all()
+            made.must_be_all(quickly=True)
         return made
 
     return await datasette.get_database(name).execute_fn(look)

@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
+from pathlib import Path
 from typing import Any
 
 import click
@@ -50,9 +51,10 @@ def told() -> Iterator[None]:
 
 
 def _store() -> str:
-    """The store that the running verb was given."""
+    """The store that the running verb was given, as far as that can be told."""
     context = click.get_current_context(silent=True)
-    return str((context.params.get("path") if context is not None else None) or "the store")
+    given = context.params if context is not None else {}
+    return str(given.get("path") or next((value for value in given.values() if isinstance(value, Path)), "the store"))
 
 
 def echo_json(value: Any) -> None:

@@ -84,9 +84,12 @@ class Export:
         plan = plans.make(source, scope, with_taken_back=options.taken_back, among=among)
         return cls(source, scope, plan, options, store, last_message=last)
 
-    def must_be_all(self) -> None:
-        """Raises StoreUnreadableError where damage hides rows of the scope; takes a look at every index."""
-        if self.scope.kind == "all":
+    def must_be_all(self, *, quickly: bool = False) -> None:
+        """Raises StoreUnreadableError where damage hides rows of the scope.
+
+        quickly: the tables of a large store are not walked through, only the indexes.
+        """
+        if self.scope.kind == "all" and agreement.may_be_walked(self.source, quickly):
             rows = self.plan.messages + self.plan.taken_back + self.plan.copies
             agreement.of_everything(self.source, rows, self.last_message)
         else:
