@@ -19,7 +19,7 @@ class NotMeasured(Exception):
 class Bench:
     """One store to be measured.
 
-    turns: least turns of a page. runs: starts of a server. wants: whether a page of the growth table is asked for.
+    turns: least turns of a page. runs: starts of a server. wants: whether a page or query is asked for.
     """
 
     path: Path

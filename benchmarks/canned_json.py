@@ -9,6 +9,7 @@ from benchmarks.application import serving
 from benchmarks.bench import Bench
 from benchmarks.clock import beside
 from benchmarks.figure import Figure
+from benchmarks.growth import QUERY
 from state_ledger import questions
 
 RAW, PAGES = 1.3, 2
@@ -21,6 +22,8 @@ async def measure(bench: Bench) -> AsyncIterator[Figure]:
         connection = bare.connect(bench.path, application.settings)
         await application.look_at_one()
         for name in questions.load():
+            if not bench.wants(f"{QUERY}{name}"):
+                continue
             page = application.page(f"/{application.name}/{name}.json?_shape=objects")
             raw = bare.run(connection, [(name, {})], application.settings)
             ms, raw_ms = await beside(page, raw, bench.turns)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +14,8 @@ ENOUGH_S = 0.3
 """A job that has been measured for this long in all needs no more turns than the asked ones."""
 
 MOST_TURNS = 15
+
+LOOK_S = 0.5
 
 LONG_MS = 800.0
 """A page that takes longer than this is measured once: what a first call costs more is small beside it."""
@@ -26,23 +29,34 @@ class Expired(BaseException):
 def box(seconds: float) -> Iterator[None]:
     """Raises Expired in the main thread once this process has used so many seconds of CPU in the context.
 
-    Work inside of SQLite is ended when it returns. Without end where the system has no such timer.
+    Work inside of SQLite is ended when it returns. Without end where a thread cannot be sent a signal. The system's
+    own timer of CPU time would do without a thread, but while one runs, Linux tells the CPU time of a process in steps
+    of some milliseconds, and what is measured here is often shorter.
     """
-    if not hasattr(signal, "setitimer"):
+    if not hasattr(signal, "pthread_kill"):
         yield
         return
 
     def end(_number: int, _frame: Any) -> None:
         raise Expired
 
-    before = signal.signal(signal.SIGPROF, end)
-    # Again every second, because the first may be raised where nobody passes it on.
-    signal.setitimer(signal.ITIMER_PROF, seconds, 1.0)
+    over, began, main = threading.Event(), time.process_time(), threading.get_ident()
+
+    def watch() -> None:
+        while not over.wait(min(LOOK_S, seconds / 4)):
+            # Again at every look, because the first may be raised where nobody passes it on.
+            if time.process_time() - began > seconds:
+                signal.pthread_kill(main, signal.SIGALRM)
+
+    before = signal.signal(signal.SIGALRM, end)
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
+        over.set()
+        watcher.join()
+        signal.signal(signal.SIGALRM, before)
 
 
 def cpu_ms(job: Callable[[], Any]) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -17,6 +18,9 @@ from benchmarks.figure import GROWTH, Figure
 from benchmarks.parts import PARTS, Part
 
 RESULTS = Path(__file__).with_name("results")
+
+BY_NAME = (GROWTH, "json")
+"""Parts of which single pages and queries can be measured again."""
 
 ALONE = "alone"
 """Where the figures of parts are kept that have stores of their own."""
@@ -75,7 +79,9 @@ class Record:
             about = {key: value for key, value in vars(part).items() if key != "figures"}
             lines += [{"part": name, **about}, *(figure.record() for figure in part.figures)]
         text = "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines)
-        (folder / f"{self.size}.jsonl").write_text(text, encoding="utf-8")
+        unfinished = folder / f".{self.size}.{os.getpid()}"
+        unfinished.write_text(text, encoding="utf-8")
+        unfinished.replace(folder / f"{self.size}.jsonl")
 
     def figures(self) -> Iterator[Figure]:
         """All figures of all parts."""
@@ -144,7 +150,7 @@ def kept(fresh: Record, folder: Path = RESULTS) -> Record:
     record.store = fresh.store or record.store
     for name, part in fresh.parts.items():
         before: Any = record.parts.get(name)
-        record.parts[name] = part.with_others(before) if before and name == GROWTH else part
+        record.parts[name] = part.with_others(before) if before and name in BY_NAME else part
     record.parts = {name: record.parts[name] for name in PARTS if name in record.parts}
     record.write(folder)
     return record
