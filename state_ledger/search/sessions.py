@@ -22,6 +22,9 @@ def folded_name(text: object) -> str:
     """
     if text is None:
         return ""
+    # Nearly all are: a search by name folds every title and id there is.
+    if isinstance(text, bytes) and text.isascii():
+        return text.decode("ascii").lower().strip().translate(_SEPARATORS)
     stored = text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
     # NFC: file names of macOS, which become titles, hold letters and accents apart.
     return unicodedata.normalize("NFC", scrub(stored)).casefold().strip().translate(_SEPARATORS)
