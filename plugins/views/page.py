@@ -13,6 +13,7 @@ import state_ledger
 from state_ledger.pages import figures
 from state_ledger.pages.links import AllLinks, Links
 from state_ledger.plugins import assets, compat, security
+from state_ledger.plugins.routes import EVERY, FIND
 from state_ledger.plugins.stores import registry
 
 if TYPE_CHECKING:
@@ -26,12 +27,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-FIND = "/-/find"
-"""Where a search begins that is not on a page of a store; it leads to the search page of the one chosen."""
-
-
-ALL, ALL_PATH = "All stores", "/-/ledger/all"
-"""What the stores as one are called, and where their pages are."""
+ALL = "All stores"
+"""What the stores as one are called."""
 
 
 class Link(NamedTuple):
@@ -77,7 +74,7 @@ def links(datasette: Datasette, name: str) -> Links:
 
 def all_links(datasette: Datasette, only: tuple[str, ...] = ()) -> AllLinks:
     """Addresses of the pages over all stores, base URL included; `only` narrows them."""
-    return AllLinks(str(datasette.urls.path(ALL_PATH)), only)
+    return AllLinks(str(datasette.urls.path(EVERY)), only)
 
 
 def live(datasette: Datasette, names: list[str], at: Links) -> dict[str, str]:
