@@ -16,7 +16,13 @@ from datasette import hookimpl
 if TYPE_CHECKING:
     from datasette.app import Datasette
 
-STORE, EVERY = r"/(?P<database>[^/.]+)/-", "/-/ledger/all"
+STORE = r"/(?P<database>[^/.]+)/-"
+
+EVERY = "/-/ledger/all"
+"""Where the pages over all stores are."""
+
+FIND = "/-/find"
+"""Where a search begins that is not on a page of a store; it leads to the search page of the one chosen."""
 
 VIEWS = (
     (f"{STORE}/home$", "home_page", "home_page"),
@@ -27,7 +33,7 @@ VIEWS = (
     (f"{STORE}/search$", "search_page", "search_page"),
     (f"{STORE}/search\\.json$", "search_page", "search_json"),
     (f"{STORE}/search-count\\.json$", "search_page", "count_json"),
-    ("/-/find$", "search_page", "find_page"),
+    (f"{FIND}$", "search_page", "find_page"),
     (f"{STORE}/(?P<kind>session|conversation|work)/(?P<session>[^/]+)$", "transcript_page", "transcript_page"),
     (f"{STORE}/ops$", "ops_page", "ops_page"),
     (f"{STORE}/ops\\.json$", "ops_page", "ops_json"),

@@ -14,7 +14,7 @@ from state_ledger import homes
 from state_ledger.pages import figures
 from state_ledger.pages.links import AllLinks, Links
 from state_ledger.plugins import assets, compat, security, whole_store
-from state_ledger.plugins.routes import EVERY
+from state_ledger.plugins.routes import EVERY, FIND
 from state_ledger.plugins.stores import registry
 
 if TYPE_CHECKING:
@@ -28,13 +28,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-FIND = "/-/find"
-"""Where a search begins that is not on a page of a store; it leads to the search page of the one chosen."""
-
-
 ALL = "All stores"
 """What the stores as one are called."""
-
 
 _HEADERS = {
     "Content-Security-Policy": security.STRICT_CSP,

@@ -27,8 +27,9 @@ _OF_ONE = f"SELECT {', '.join(f'sum({name})' for name in SUMS)} FROM ledger_usag
 
 def view() -> tuple[str, str]:
     """The view as (name, SELECT): one row is a session, with NULL for what it has no usage of."""
-    asked = ", ".join(f"session_sum(CAST(s.id AS BLOB), {at}) AS {name}" for at, name in enumerate(SUMS))
-    return "ledger_session_sums", f"SELECT s.id AS session_id, {asked} FROM main.sessions AS s"
+    asked = ", ".join(f"session_sum(b, {at}) AS {name}" for at, name in enumerate(SUMS))
+    sessions = "SELECT s.id AS session_id, CAST(s.id AS BLOB) AS b FROM main.sessions AS s"
+    return "ledger_session_sums", f"SELECT session_id, {asked} FROM ({sessions})"
 
 
 def register(connection: Connection) -> None:

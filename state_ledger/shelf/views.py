@@ -85,7 +85,7 @@ def make(books: Connection) -> None:
     for name in DERIVED:
         _view(books, name, layer[name])
     # Here both are read as a whole: rows are kept, and nothing is asked of a store.
-    _view(books, "ledger_session_sums", f"SELECT session_id, {', '.join(SUMS)}, store FROM ledger_session_usage")
+    _view(books, "ledger_session_sums", f"SELECT session_id, {', '.join(SUMS)} FROM ledger_session_usage")
     _view(
         books, "ledger_family",
         "SELECT a.session_id AS of_session_id, l.* FROM ledger_places AS a CROSS JOIN ledger_lineage AS l",
