@@ -21,7 +21,8 @@ from datasette import hookimpl
 from datasette.utils import tilde_decode
 from datasette.utils.asgi import Response
 
-from state_ledger.plugins import address, json_answer, page
+from state_ledger.plugins import address, json_answer
+from state_ledger.plugins.routes import EVERY
 from state_ledger.plugins.stores import registry
 from state_ledger.plugins.turns import TooBusyError, Turns
 from state_ledger.plugins.visits import VISIT, ClientGone, Lanes, Visit
@@ -227,7 +228,7 @@ def kind_of(path: str, query: Collection[str], stores: Mapping[str, StoreState])
     """
     if path == "/":
         return PAGE if "figures" in query else SMALL
-    if f"{path}/".startswith(f"{page.ALL_PATH}/"):
+    if f"{path}/".startswith(f"{EVERY}/"):
         return SMALL if path.endswith("/live.json") else TOGETHER
     if path == "/-/ledger/metrics":
         return PAGE
@@ -257,6 +258,8 @@ async def _busy(datasette: Datasette, scope: address.Scope, sentence: str) -> Re
     elif "/-/export/" in path or path.endswith(".csv"):
         answer = Response.text(f"{sentence}\n", status=503)
     else:
+        from state_ledger.plugins.views import page
+
         answer = await page.refuse(datasette, "ledger_notice.html", {"problem": sentence}, title="Busy", status=503)
     answer.headers["Retry-After"] = str(RETRY_AFTER_S)
     return answer

@@ -177,3 +177,10 @@ class Lanes(Executor):
     def __getattr__(self, name: str) -> Any:
         # Datasette 1.0 measures the queue of its own threads by a private attribute.
         return getattr(self.quick, name)
+
+
+def threads_for(visit: Visit | None, executor: Any) -> Any:
+    """The threads on which the work of a visit is done; None where Datasette has none."""
+    if not isinstance(executor, Lanes):
+        return executor
+    return executor.heavy if visit is not None and visit.heavy else executor.quick

@@ -64,13 +64,13 @@ def complaints(store: Any) -> list[str]:
     return found
 
 
-def append_for(store: Any, session: str, seconds: float, log: str) -> int:
-    """Appends without pause and writes `id content` of each acknowledged message to the file `log`."""
-    return len(append_timed(store, session, seconds, log))
+def append_for(store: Any, session: str, seconds: float, log: str, pause_s: float = 0.0) -> int:
+    """Appends with a pause after each, by default none; writes `id content` of each acknowledged message to `log`."""
+    return len(append_timed(store, session, seconds, log, pause_s))
 
 
 def append_timed(store: Any, session: str, seconds: float, log: str, pause_s: float = 0.0) -> list[float]:
-    """As `append_for`, with a pause after each append; the milliseconds that each took."""
+    """As `append_for`; the milliseconds that each took."""
     end = time.monotonic() + seconds
     taken: list[float] = []
     with open(log, "w", encoding="utf-8", buffering=1) as acknowledged:  # noqa: PTH123
