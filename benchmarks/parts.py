@@ -22,6 +22,7 @@ from benchmarks import (
     search,
     start,
     stock,
+    together,
     transcript,
     views,
 )
@@ -57,6 +58,7 @@ PARTS: dict[str, Part] = {
         Part("json", "canned queries as JSON beside their SQL", _awaited(canned_json.measure), sizes=("S", "M")),
         Part("pages", "home and cost pages beside their questions", _awaited(pages.measure)),
         Part("stock", "Datasette's own pages of canned queries", _awaited(stock.measure), sizes=("S", "M")),
+        Part("together", "appends beside readers, small pages beside a crowd", together.measure, sizes=("S",)),
         Part("search", "searches beside the ids alone, count(*), ORDER BY rank and LIKE", search.measure),
         Part("companion", "the companion: making it, its size, its answers", companion.measure),
         Part("export", "exports beside Python's csv and json", export.measure, sizes=("S", "M")),

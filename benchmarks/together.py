@@ -1,7 +1,6 @@
 """Writers and readers together: what writers notice of readers, and small pages of a crowd that asks for heavy ones.
 
-`python -m benchmarks.together [STORE]`, by default on a copy of a store of 1,000 sessions. By the clock, so that a
-busy machine shows; what is compared takes turns in one run. Needs Linux.
+By the clock, so that a busy machine shows; what is compared takes turns in one run. Needs Linux.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from statistics import median
 
-from benchmarks import store
-from benchmarks.figure import Figure, table
+from benchmarks.bench import Bench
+from benchmarks.figure import Figure
 from benchmarks.server import running
 from state_ledger.sqlite import read_only_uri, sqlite3
 from state_ledger.stores import name_stores
@@ -25,7 +24,6 @@ from tests.hermes import StoreProcess, opened
 from tests.our_pages import pages
 
 OURS = "state_ledger"
-SESSIONS, MESSAGES_PER_SESSION = 1_000, 70
 WRITERS, CLIENTS, PAUSE_S = 8, 16, 0.05
 BLOCKS, BLOCK_S = 2, 15.0
 P99 = 1.5
@@ -36,10 +34,11 @@ MOST_MB = 100.0
 Block = tuple[list[float], list[load.Answer]]
 
 
-def measure(path: Path) -> Iterator[Figure]:
-    """Figures on a copy of a store."""
+def measure(bench: Bench) -> Iterator[Figure]:
+    """Figures on a copy of the store."""
+    load.PATIENCE_S = 600.0
     with tempfile.TemporaryDirectory(prefix="state-ledger-benchmark-") as folder:
-        copy = Path(shutil.copyfile(path, Path(folder, "live.db")))
+        copy = Path(shutil.copyfile(bench.path, Path(folder, "live.db")))
         yield from _writers(copy, Path(folder))
         yield from _small_pages(copy)
 
@@ -148,16 +147,3 @@ def _session(path: Path) -> str:
 
 def _percentile(values: list[float], share: float) -> float:
     return sorted(values)[int(len(values) * share)]
-
-
-def main() -> int:
-    given = Path(sys.argv[1]) if sys.argv[1:] else None
-    load.PATIENCE_S = 600.0
-    figures = list(measure(store.find_or_make(given, SESSIONS, MESSAGES_PER_SESSION)))
-    print(f"SQLite {sqlite3.sqlite_version}")
-    print(table(figures))
-    return int(any(figure.over for figure in figures))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
