@@ -36,12 +36,8 @@ EXAMPLES_VARIABLE = "STATE_LEDGER_EXAMPLES_DIVISOR"
 """Divides the number of examples of every law: for a second run of the suite on other libraries."""
 EXAMPLES_DIVISOR = int(os.environ.get(EXAMPLES_VARIABLE, "1"))
 
-THOROUGH = os.environ.get("STATE_LEDGER_STRESS") == "1"
-"""The nightly mode: every combination instead of a part of them."""
-
-
 STRESS = os.environ.get("STATE_LEDGER_STRESS") == "1"
-"""Whether the long forms run, as they do at night."""
+"""The nightly mode: long forms, and every combination instead of a part of them."""
 
 
 def fewer(number: int, least: int = 1) -> int:

@@ -12,7 +12,7 @@ import pytest
 
 from state_ledger import SessionDB
 from state_ledger.plugins import compat
-from tests.conftest import THOROUGH, Servers, fetch, names_in
+from tests.conftest import STRESS, Servers, fetch, names_in
 from tests.hostile_sql import CUT, EMPTY, ENDLESS, REFUSED, attempts, too_deep
 
 OWN = "/state/-/query" if compat.IS_1 else "/state"
@@ -53,7 +53,7 @@ async def test_what_would_do_something_is_refused(
     datasette = await make_datasette(store)
     forms = (".json", ".csv", "")
     for number, sql in enumerate(attempts(REFUSED)):
-        for form in forms if THOROUGH else (forms[number % 3],):
+        for form in forms if STRESS else (forms[number % 3],):
             more = {"_stream": "on", "_size": "max", "_timelimit": "99999999"} if form else {}
             answer = await datasette.client.get(asked(sql, tmp_path, form, **more))
             # A stream has begun before its SQL is read: then it ends without a row. The page of 1.0 keeps its form.
@@ -100,7 +100,7 @@ async def test_no_value_is_taken_for_sql(
     before, beside = store.read_bytes(), others_in(store.parent)
     datasette = await make_datasette(store)
     for number, place in enumerate(PLACES):
-        values = INJECTED if THOROUGH else INJECTED[number % 5 :: 5]
+        values = INJECTED if STRESS else INJECTED[number % 5 :: 5]
         for value in values:
             quoted = urlencode({"": value.replace("!", str(tmp_path / "made"))})[1:]
             answer = await datasette.client.get(place.replace("!", quoted))
@@ -151,7 +151,7 @@ def test_a_step_that_does_not_end_is_answered_and_keeps_nobody_else_waiting(
     limited: tuple[str, int], tmp_path: Path
 ) -> None:
     address, _process = limited
-    for sql in attempts(ENDLESS)[: None if THOROUGH else 1]:
+    for sql in attempts(ENDLESS)[: None if STRESS else 1]:
         status, text = fetch(address + asked(sql, tmp_path))
         assert status in (400, 503), text[:300]
         assert any(words in text for words in CUT_SHORT)

@@ -20,7 +20,7 @@ from datasette.plugins import pm
 from state_ledger import SessionDB, questions
 from state_ledger.plugins import compat
 from tests import routes
-from tests.conftest import THOROUGH
+from tests.conftest import STRESS
 
 WORD = "lighthousekeeper"
 CONCEALED = "concealed"
@@ -189,13 +189,13 @@ async def test_no_route_of_ours_tells_anything_of_a_store_that_may_not_be_seen(p
 async def test_no_route_of_datasette_tells_it_either(pair: Pair, rule: str) -> None:
     datasette, ask = await pair(RULES[rule])
     addresses = of(datasette, ours=False)
-    for address in addresses[:: 1 if THOROUGH else 2]:
+    for address in addresses[:: 1 if STRESS else 2]:
         await ask(address)
     own = "/-/query.json" if compat.IS_1 else ".json"
     refused = await ask(f"/{CONCEALED}{own}?sql=select+*+from+messages&_shape=objects")
     assert refused.status_code == 403
     assert (await ask(f"/{CONCEALED}.db")).status_code == 403
-    for name in list(questions.load())[:: 1 if THOROUGH else 15]:
+    for name in list(questions.load())[:: 1 if STRESS else 15]:
         assert (await ask(f"/{CONCEALED}/{name}.json?_shape=objects")).status_code == 403
 
 
