@@ -7,7 +7,6 @@ schemes and at every width; otherwise one of each kind is.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from tests import axe
-from tests.conftest import EXAMPLES_DIVISOR, fetch
+from tests.conftest import EXAMPLES_DIVISOR, STRESS, fetch
 from tests.pages_seen import LAID_OUT, OWN, SPACED, STOCK, Seen, Site, site
 from tests.pressing import Keys
 from tests.test_browser import Visit, browser, visit
@@ -26,7 +25,6 @@ pytestmark = pytest.mark.browser
 
 __all__ = ["browser", "visit"]
 
-STRESS = os.environ.get("STATE_LEDGER_STRESS") == "1"
 WIDTHS = (640, 390, 320) if STRESS else (640, 320)
 """CSS pixels: a screen of 1280 at 200 %, a phone, and the least that a page has to bear (WCAG 2, 1.4.10)."""
 IN_DARK = ("home", "cost-wrong", "ops", "search-hits", "work")

@@ -6,7 +6,6 @@ STATE_LEDGER_STRESS=1 is the long form: 200 requests at once, and more and large
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -26,10 +25,9 @@ from state_ledger.shape import Shape
 from state_ledger.sqlite import sqlite3
 from state_ledger.stores import name_stores
 from tests import load
-from tests.conftest import Servers, drop_triggers
+from tests.conftest import STRESS, Servers, drop_triggers
 from tests.our_pages import pages
 
-STRESS = os.environ.get("STATE_LEDGER_STRESS") == "1"
 AT_ONCE, WAITING = 2, 4
 PLACES = AT_ONCE * heavy_work.STREAMS_PER_TURN
 CROWD, VANISHING, MESSAGES = (200, 100, 12_000) if STRESS else (24, 6, 3_000)

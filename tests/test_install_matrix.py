@@ -18,8 +18,9 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.conftest import STRESS
+
 CHECKOUT = Path(__file__).resolve().parents[1]
-NIGHTLY = os.environ.get("STATE_LEDGER_STRESS") == "1"
 
 
 def pythons() -> Iterator[str]:
@@ -54,7 +55,7 @@ class Case(NamedTuple):
 def cases() -> list[Case]:
     """Each Python at both ends of the versions; source and Python's own SQLite, which often loads no extensions, once
     on the oldest and the newest of them."""
-    found = list(pythons()) if NIGHTLY else [sys.executable]
+    found = list(pythons()) if STRESS else [sys.executable]
     ends = {found[0], found[-1]}
     made = [Case(each, "wheel", lowest) for each in found for lowest in (True, False)]
     return [*made, *(Case(each, "sdist") for each in sorted(ends)),
@@ -70,7 +71,7 @@ def artefacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
-@pytest.mark.skipif(not NIGHTLY, reason="takes minutes; STATE_LEDGER_STRESS=1 runs it")
+@pytest.mark.skipif(not STRESS, reason="takes minutes; STATE_LEDGER_STRESS=1 runs it")
 @pytest.mark.parametrize("case", cases(), ids=lambda case: f"{Path(case.python).name}-{'-'.join(map(str, case[1:]))}")
 def test_a_fresh_environment_serves_a_store(case: Case, artefacts: Path, tmp_path: Path) -> None:
     subprocess.run([case.python, "-m", "venv", str(tmp_path / "venv")], check=True, capture_output=True)

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import os
 from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
 
 from state_ledger.sqlite import sqlite3
 from tests import load
-from tests.conftest import Servers, names_in
+from tests.conftest import STRESS, Servers, names_in
 from tests.hermes import StoreProcess, UnavailableError, environment, our_store, real_store
 from tests.interchange_books import Snapshot, write_books
 from tests.our_pages import pages
 
-STRESS = os.environ.get("STATE_LEDGER_STRESS") == "1"
 HERMES = "0.19.0"
 CLIENTS = 16
 WRITERS = 8 if STRESS else 2

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-STRESS = os.environ.get("STATE_LEDGER_STRESS") == "1"
+from tests.conftest import STRESS
 
 SEED = os.environ.get("STATE_LEDGER_SEED", "8")
 """What is chosen where not everything is tried."""
