@@ -1,5 +1,8 @@
-"""What state-ledger costs beside the same SQL on bare SQLite, as ratios measured in one run.
+"""What state-ledger costs beside the bare thing, as ratios measured in one run, and how it grows with the store.
 
-`python -m benchmarks` measures, prints a table and ends with status 1 if a figure is over its
-target. docs/performance.md explains the figures.
+`python -m benchmarks --size S` measures, prints a report and ends with status 1 if a target is missed.
+RESULTS.md is the report of the kept figures; docs/performance.md explains them.
+
+`targets` says what is promised, `parts` what is measured; each part is a module that gives figures. `run` measures
+parts within their time, `report` and `growth_table` write. `sizes` and `store` are the stores.
 """

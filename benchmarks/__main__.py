@@ -1,78 +1,66 @@
-"""`python -m benchmarks`: measures, prints the table, ends with 1 if a figure is over its target."""
+"""`python -m benchmarks --size S`: measures, prints a report in Markdown, ends with 1 if a target is missed."""
 
 from __future__ import annotations
 
 import argparse
-import asyncio
-import json
-import platform
 import sys
-from importlib.metadata import version
+from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import canned_json, companion, export, memory, pages, start, store, transcript, views
-from benchmarks.application import serving
-from benchmarks.figure import Figure, table
-from state_ledger.sqlite import sqlite3
+from benchmarks import parts, report, store
+from benchmarks.bench import Bench
+from benchmarks.run import ALONE, RESULTS, Record, kept, run
+from benchmarks.sizes import SIZES
 
-PARTS = ("views", "start", "json", "pages", "transcript", "memory", "companion", "export")
-
-
-def main() -> int:
-    given = _arguments()
-    path = store.find_or_make(given.store, given.sessions, given.messages_per_session)
-    made_with = {
-        "datasette": version("datasette"),
-        "SQLite": sqlite3.sqlite_version,
-        "Python": platform.python_version(),
-        "store": f"{path.stat().st_size / 1e6:,.0f} MB",
-    }
-    print(", ".join(f"{name} {value}" for name, value in made_with.items()), flush=True)
-    figures: list[Figure] = []
-    if "views" in given.only:
-        figures += views.measure(path)
-    if "start" in given.only:
-        figures += start.measure(path, given.runs)
-    figures += asyncio.run(_in_process(path, given.only, given.turns))
-    if "transcript" in given.only:
-        figures += asyncio.run(transcript.measure(given.turns))
-    if "memory" in given.only:
-        figures += memory.measure(path)
-    if "companion" in given.only:
-        figures += companion.measure(path)
-    if "export" in given.only:
-        figures += export.measure(path, given.turns)
-    print(table(figures))
-    if given.json:
-        record = {"with": made_with, "figures": [figure.record() for figure in figures]}
-        given.json.write_text(json.dumps(record, indent=1), encoding="utf-8")
-    over = [figure.name for figure in figures if figure.over]
-    print(f"over their target: {', '.join(over)}" if over else "all within their targets")
-    return 1 if over else 0
+REPORT = Path(__file__).with_name("RESULTS.md")
 
 
-async def _in_process(path: Path, parts: list[str], turns: int) -> list[Figure]:
-    figures: list[Figure] = []
-    if not {"json", "pages"} & set(parts):
-        return figures
-    async with serving(path) as application:
-        if "json" in parts:
-            figures += await canned_json.measure(application, path, turns)
-        if "pages" in parts:
-            figures += await pages.measure(application, path, turns)
-    return figures
+def main(arguments: Sequence[str] | None = None) -> int:
+    given = _arguments(arguments)
+    if given.list:
+        print("\n".join(f"{part.name}: {part.told}" for part in parts.PARTS.values()))
+        return 0
+    records: list[Record] = []
+    for name in given.size:
+        records += _measured(name, given)
+    if given.keep:
+        records = [Record.read(name) for name in (*SIZES, ALONE)]
+        REPORT.write_text(report.written(records), encoding="utf-8")
+    print(report.written(records))
+    return int(any(report.missed(records)))
 
 
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--store", type=Path, metavar="PATH", help="store to measure on, made if it is missing")
-    parser.add_argument("--sessions", type=int, default=store.SESSIONS, metavar="N")
-    parser.add_argument("--messages-per-session", type=int, default=store.MESSAGES_PER_SESSION, metavar="N")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there as well")
-    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="measure only these")
+def _measured(name: str, given: argparse.Namespace) -> list[Record]:
+    asked = parts.chosen(given.only, name)
+    if not asked:
+        return []
+    path = given.store or store.find_or_make(SIZES[name])
+    bench = Bench(path, given.turns, given.runs, parts.wanted(given.only))
+    done = kept if given.keep else lambda _record: None
+    return [each for each in run(asked, name, bench, given.box, quiet=given.quiet, done=done) if each.parts]
+
+
+def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description="CPU beside the bare thing, with every target: pass or miss.",
+        epilog="; ".join(f"{size.name}: {size.told}" for size in SIZES.values()),
+    )  # fmt: skip
+    parser.add_argument("--size", nargs="*", choices=SIZES, default=["S"], help="stores to measure on (default S)")
+    parser.add_argument("--store", type=Path, metavar="PATH", help="measure on this store, whatever the size")
+    parser.add_argument(
+        "--only", nargs="+", default=[], metavar="PATTERN",
+        help="only parts of these names, with * and ?, or 'query NAME' and 'page NAME' of the growth table",
+    )  # fmt: skip
+    parser.add_argument("--list", action="store_true", help="name the parts and measure nothing")
+    parser.add_argument("--box", type=float, default=600.0, metavar="SECONDS", help="CPU for each part (default 600)")
     parser.add_argument("--turns", type=int, default=3, metavar="N", help="least turns of a page (default 3)")
-    parser.add_argument("--runs", type=int, default=7, metavar="N", help="starts of a server (default 7)")
-    return parser.parse_args()
+    parser.add_argument("--runs", type=int, default=5, metavar="N", help="starts of a server (default 5)")
+    parser.add_argument(
+        "--keep", action="store_true",
+        help=f"keep the figures in benchmarks/{RESULTS.name}/, and write {REPORT.name} of all that is kept there",
+    )  # fmt: skip
+    parser.add_argument("--quiet", action="store_true", help="do not tell each figure as it comes")
+    return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,12 @@ from state_ledger.stores import name_stores
 ONE = "one"
 """A canned query of one row: what any page of Datasette costs at the least."""
 
-TIME_LIMIT_MS = 60_000
+TIME_LIMIT_MS = 300_000
+"""By the clock, for one question: on a busy machine many times what it takes."""
+
+
+class NotReached(Exception):
+    """A page did not answer in TIME_LIMIT_MS, and said so."""
 
 
 class Application:
@@ -35,8 +40,10 @@ class Application:
         return registry(self.datasette).settings
 
     async def get(self, path: str) -> Any:
-        """The answer to a page, which must be a good one."""
+        """The answer to a page, which must be a good one. Raises NotReached for one that ran out of time."""
         answer = await self.datasette.client.get(path)
+        if answer.status_code == 503 or (answer.status_code == 400 and "SQL query took too long" in answer.text):
+            raise NotReached(path)
         assert answer.status_code == 200, f"{path}: {answer.status_code} {answer.text[-300:]}"
         return answer
 

@@ -11,6 +11,7 @@ from typing import Any
 from state_ledger import ledger, questions
 from state_ledger.ledger.days import local_day
 from state_ledger.questions import Result
+from state_ledger.search import functions
 from state_ledger.settings import Settings
 from state_ledger.sqlite import Connection, read_only_uri, sqlite3
 from state_ledger.stores import profile_of
@@ -22,6 +23,7 @@ Asked = tuple[str, dict[str, str]]
 def connect(path: Path, settings: Settings) -> Connection:
     """A connection with the semantic layer and nothing else: no guard, no bound on time."""
     connection = sqlite3.connect(read_only_uri(path), uri=True)
+    functions.install(connection)
     ledger.install(connection, profile=profile_of(path), settings=settings)
     return connection
 

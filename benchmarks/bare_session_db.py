@@ -32,6 +32,12 @@ class SessionDB:
         self._conn = sqlite3.connect(path, timeout=30.0, isolation_level=None)
         self._conn.execute("PRAGMA foreign_keys = ON")
 
+    def create(self, session_id: str) -> str:
+        """A new session to append to."""
+        inserted = "INSERT INTO sessions(id, source, started_at) VALUES (?, 'cli', ?)"
+        self._conn.execute(inserted, (session_id, time.time()))
+        return session_id
+
     def append_message(self, session_id: str, role: str, content: str) -> int:
         connection = self._conn
         connection.execute("BEGIN IMMEDIATE")

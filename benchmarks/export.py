@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from statistics import median
 
-from benchmarks.clock import cpu_ms
+from benchmarks.bench import Bench
+from benchmarks.clock import alternating, cpu_ms
 from benchmarks.figure import Figure
 from state_ledger.connection import decode_text, open_for_reading, read_only_uri
 from state_ledger.portability.export import Export, Options
@@ -22,27 +22,20 @@ from state_ledger.sqlite import Connection, sqlite3
 CSV, JSONL = 1.3, 1.5
 
 
-def measure(path: Path, turns: int) -> list[Figure]:
+def measure(bench: Bench) -> Iterator[Figure]:
     """All messages of a store as CSV and as JSON Lines, and what redaction adds."""
-    jobs: list[tuple[str, Callable[[], None], Callable[[], None], float | None, str]] = [
-        ("export: CSV", lambda: _export(path, "csv"), lambda: _csv(path), CSV, f"{CSV} x sqlite3 + csv.writer"),
-        ("export: JSON Lines", lambda: _export(path, "jsonl"), lambda: _json(path), JSONL,
-         f"{JSONL} x sqlite3 + json.dumps"),
-        ("export: NDJSON", lambda: _export(path, "ndjson"), lambda: _json(path), None, ""),
-        ("export: HTML, redacted", lambda: _export(path, "html", redacted=True), lambda: _json(path), None, ""),
-        ("redaction of every message", lambda: _redact(path), lambda: _json(path), None, ""),
-    ]  # fmt: skip
-    figures = []
-    for name, ours, raw, times, target in jobs:
-        measured, bare = _beside(ours, raw, turns)
-        figures.append(Figure(name, measured, None if times is None else times * bare, "ms", target, bare))
-    return figures
-
-
-def _beside(ours: Callable[[], None], raw: Callable[[], None], turns: int) -> tuple[float, float]:
-    """Median CPU of both, taking turns."""
-    pairs = [(cpu_ms(ours), cpu_ms(raw)) if turn % 2 else (cpu_ms(raw), cpu_ms(ours))[::-1] for turn in range(turns)]
-    return median(pair[0] for pair in pairs), median(pair[1] for pair in pairs)
+    path = bench.path
+    csv_ms, bare_csv = alternating([lambda: _export(path, "csv"), lambda: _csv(path)], bench.turns)
+    yield Figure("export: CSV", csv_ms, CSV * bare_csv, "ms", f"{CSV} x sqlite3 + csv.writer", bare_csv, of="csv")
+    jsonl, bare_json = alternating([lambda: _export(path, "jsonl"), lambda: _json(path)], bench.turns)
+    told = f"{JSONL} x sqlite3 + json.dumps"
+    yield Figure("export: JSON Lines", jsonl, JSONL * bare_json, "ms", told, bare_json, of="jsonl")
+    for name, job in (
+        ("export: NDJSON", lambda: _export(path, "ndjson")),
+        ("export: HTML, redacted", lambda: _export(path, "html", redacted=True)),
+        ("redaction of every message", lambda: _redact(path)),
+    ):
+        yield Figure(name, cpu_ms(job), None, "ms", "", bare_json)
 
 
 def _export(path: Path, form: str, *, redacted: bool = False) -> None:

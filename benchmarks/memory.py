@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
+from benchmarks.bench import Bench
 from benchmarks.figure import Figure
 from benchmarks.server import Server, running
 from state_ledger import questions
@@ -18,21 +20,19 @@ MOST_MB = 100.0
 TARGET = f"idle + {MOST_MB:g} MB"
 
 
-def measure(path: Path) -> list[Figure]:
+def measure(bench: Bench) -> Iterator[Figure]:
     """Memory above that of the idle server: now, and at its highest."""
-    name = name_stores([path])[0].name
+    path, name = bench.path, name_stores([bench.path])[0].name
     with running([str(path)]) as server:
         server.wait_for("/-/versions.json")
         time.sleep(1)
         idle = server.memory_mb("VmRSS")
         slowest = _walk(server, addresses(path, name))
         now, highest = (server.memory_mb(field) - idle for field in ("VmRSS", "VmHWM"))
-    return [
-        Figure("memory of the idle server", idle, None, "MB", "before any page"),
-        Figure("memory above idle after all pages", now, MOST_MB, "MB", TARGET),
-        Figure("memory above idle at its highest", highest, MOST_MB, "MB", TARGET),
-        Figure(f"slowest page of the walk, wall: {slowest[1]}", slowest[0] * 1000, None, "ms", ""),
-    ]
+    yield Figure("memory of the idle server", idle, None, "MB", "before any page")
+    yield Figure("memory above idle after all pages", now, MOST_MB, "MB", TARGET, of="memory")
+    yield Figure("memory above idle at its highest", highest, MOST_MB, "MB", TARGET, of="memory")
+    yield Figure(f"slowest page of the walk, wall: {slowest[1]}", slowest[0] * 1000, None, "ms", "")
 
 
 def addresses(path: Path, name: str) -> list[str]:

@@ -45,6 +45,21 @@ class Server:
         finally:
             connection.close()
 
+    def drain(self, path: str) -> int:
+        """Reads a page to its end without keeping it; returns its bytes. Raises RuntimeError for an error."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
+        try:
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            read = 0
+            while piece := answer.read(1 << 20):
+                read += len(piece)
+        finally:
+            connection.close()
+        if answer.status != 200:
+            raise RuntimeError(f"{path} answered {answer.status}")
+        return read
+
     def wait_for(self, path: str) -> None:
         """Returns when a page has been answered; raises RuntimeError if it will not be."""
         deadline = time.monotonic() + PATIENCE_S

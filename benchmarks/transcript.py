@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
 from statistics import median
 
 from benchmarks.application import Application, serving
+from benchmarks.bench import Bench
 from benchmarks.clock import cpu_ms, cpu_ms_async
 from benchmarks.figure import Figure
 from state_ledger import markdown, schema
@@ -16,7 +18,7 @@ from state_ledger.sqlite import sqlite3
 
 MESSAGES = 500
 LONG, SHORT = 15_000, 200
-RAW, ONE, FASTER, NO_MORE = 1.3, 5, 3, 1.2
+RAW, ONE, FASTER = 1.3, 5, 3
 START = 1_790_000_000.0
 
 TEXT = """## What step {n} changed
@@ -36,15 +38,15 @@ It took {n} ms on this machine, which is about as long as before.
 """
 
 
-async def measure(turns: int) -> list[Figure]:
+async def measure(bench: Bench) -> AsyncIterator[Figure]:
     """Makes a store of three sessions and asks for their pages."""
     with tempfile.TemporaryDirectory() as folder:
-        path = make_store(Path(folder, "transcripts.db"))
-        async with serving(path) as application:
-            figures = [await _first_time(application, turns)]
-            figures += await _again(application, turns)
-            figures += await _long(application, turns)
-    return figures
+        async with serving(make_store(Path(folder, "transcripts.db"))) as application:
+            await application.look_at_one()
+            yield await _first_time(application, bench.turns)
+            yield await _again(application, bench.turns)
+            for name, parameters in (("first", {}), ("last", {"page": "last"})):
+                yield await _long(application, name, parameters, bench.turns)
 
 
 def make_store(path: Path) -> Path:
@@ -91,32 +93,29 @@ async def _first_time(application: Application, turns: int) -> Figure:
     raw, one = median(raws), application.one_ms
     target = f"{RAW} rendering the Markdown + {ONE} one-row pages"
     name = f"transcript of {MESSAGES} messages"
-    return Figure(name, median(pages), RAW * raw + ONE * one, "ms", target, raw)
+    return Figure(name, median(pages), RAW * raw + ONE * one, "ms", target, raw, of="transcript")
 
 
-async def _again(application: Application, turns: int) -> list[Figure]:
+async def _again(application: Application, turns: int) -> Figure:
     page = application.page(Links(f"/{application.name}").session("many", {"size": str(MESSAGES)}))
     firsts, seconds = [], []
     for _ in range(turns):
         _forget()
         firsts.append(await cpu_ms_async(page))
         seconds.append(await cpu_ms_async(page))
-    first = median(firsts)
-    return [Figure("the same a second time", median(seconds), first / FASTER, "ms", f"1/{FASTER} of the first", first)]
+    first, told = median(firsts), f"1/{FASTER} of the first"
+    return Figure("the same a second time", median(seconds), first / FASTER, "ms", told, first, of="again")
 
 
-async def _long(application: Application, turns: int) -> list[Figure]:
+async def _long(application: Application, name: str, parameters: dict[str, str], turns: int) -> Figure:
     at = Links(f"/{application.name}")
-    short = application.page(at.session("short"))
-    figures = []
-    target = f"{NO_MORE} of a session of {SHORT}"
-    for name, parameters in (("first", {}), ("last", {"page": "last"})):
-        page = application.page(at.session("long", parameters))
-        await page()
-        alternately: tuple[list[float], list[float]] = ([], [])
-        for _ in range(max(turns, 9)):
-            alternately[0].append(await cpu_ms_async(page))
-            alternately[1].append(await cpu_ms_async(short))
-        measured, raw = median(alternately[0]), median(alternately[1])
-        figures.append(Figure(f"{name} page of {LONG:,} messages", measured, NO_MORE * raw, "ms", target, raw))
-    return figures
+    short, page = application.page(at.session("short")), application.page(at.session("long", parameters))
+    await short()
+    await page()
+    alternately: tuple[list[float], list[float]] = ([], [])
+    for _ in range(max(turns, 9)):
+        alternately[0].append(await cpu_ms_async(page))
+        alternately[1].append(await cpu_ms_async(short))
+    measured, raw = median(alternately[0]), median(alternately[1])
+    told = f"no more than of a session of {SHORT}"
+    return Figure(f"{name} page of {LONG:,} messages", measured, raw, "ms", told, raw, of="long session")

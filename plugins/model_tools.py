@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from datasette import hookimpl
 
 from state_ledger.errors import StateLedgerError
-from state_ledger.plugins import address, compat, json_answer, queries, security
+from state_ledger.plugins import address, compat, heavy_work, json_answer, queries, security
 from state_ledger.plugins.stores import registry
 from state_ledger.settings import parse_host
 
@@ -87,7 +87,7 @@ async def answered(
     """The answer of a question, as in its JSON on the pages and within the bounds of `answers`.
 
     Raises UnknownQuestion for what is not there and, in the same words, for what the actor may not see;
-    ParameterError, OutOfTime.
+    ParameterError, OutOfTime, TooBusyError.
     """
     from state_ledger import questions
     from state_ledger.questions import answers
@@ -108,7 +108,9 @@ async def answered(
             f"{name} has no parameter {unknown[0]!r}; it has {', '.join(sorted(known)) or 'none'}."
         )
     values = {key: _as_given(value) for key, value in parameters.items()}
-    finite: dict[str, Any] = json_answer.finite(answers.bounded(await queries.ask(datasette, store, question, values)))
+    async with heavy_work.turn_of_a_call(datasette):
+        found = await queries.ask(datasette, store, question, values)
+    finite: dict[str, Any] = json_answer.finite(answers.bounded(found))
     return finite
 
 

@@ -107,9 +107,10 @@ def describe(question: Question, settings: Settings, home: str) -> str:
         for p in question.for_settings(settings)
     )
     parameters = (
-        "<details><summary>Parameters and defaults</summary><table><thead><tr><th scope='col'>Name</th>"
+        "<details><summary>Parameters and defaults</summary><div class='table-wrapper' role='region' tabindex='0' "
+        "aria-label='Parameters and defaults'><table><thead><tr><th scope='col'>Name</th>"
         "<th scope='col'>Meaning</th><th scope='col'>Choices</th><th scope='col'>Default</th></tr></thead>"
-        f"<tbody>{cells}</tbody></table></details>"
+        f"<tbody>{cells}</tbody></table></div></details>"
         if cells
         else ""
     )

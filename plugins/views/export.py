@@ -16,18 +16,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from datasette.utils import tilde_decode
 from datasette.utils.asgi import Response
 
 from state_ledger import questions
-from state_ledger.errors import ParameterError, StateLedgerError
+from state_ledger.errors import ParameterError, StateLedgerError, StoreUnreadableError
 from state_ledger.pages import figures
 from state_ledger.plugins import compat
+from state_ledger.plugins.store_database import StoreDamaged
 from state_ledger.plugins.stores import registry
 from state_ledger.plugins.views import page
+from state_ledger.plugins.visits import VISIT
 from state_ledger.portability import question_file
 from state_ledger.portability.export import Export, Options
 from state_ledger.portability.file_names import file_name
@@ -104,13 +105,15 @@ async def scope_file(request: Any, datasette: Datasette) -> Any:
     scope = Scope(request.url_vars["scope"], request.args.get("id") or "")
     redact = _redact(datasette, request, form.shared)
     try:
-        made = await _opened(datasette, name, scope, _options(datasette, request, redact))
+        made = await _opened(datasette, name, scope, _options(datasette, request, redact), whole=True)
         if form.rows and not made.plan.messages:
             raise NothingToExport(f"There is nothing to export: {scope} has no messages.")
         if form.name == "parquet":
             _need_parquet()
     except NothingToExport as nothing:
         return _refusal(str(nothing), 404)
+    except StoreUnreadableError as error:
+        return _refusal(str(error), 503)
     except StateLedgerError as error:
         return _refusal(str(error), 501 if isinstance(error, ParquetMissing) else 400)
     headers = {
@@ -199,33 +202,28 @@ class FileStream:
     async def asgi_send(self, send: Any) -> None:
         """Sends the file. A client that is gone ends it; an error leaves the transfer without its end."""
         encoded = [(key.lower().encode("ascii"), value.encode("ascii")) for key, value in self.headers.items()]
-        gone = asyncio.ensure_future(self._gone())
+        visit = VISIT.get()
+        begun = False
         try:
             first = b"" if self.request.method == "HEAD" else await self.next_piece()
+            begun = True
             await send({"type": "http.response.start", "status": self.status, "headers": encoded})
             piece = first
-            while piece and not gone.done():
+            while piece and not (visit and visit.left):
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
                 piece = await self.next_piece()
-            if not gone.done():
-                await send({"type": "http.response.body", "body": b"", "more_body": False})
-        except Exception:
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        except Exception as error:
+            if visit and visit.left:
+                return  # what was read for it was interrupted
+            if not begun and isinstance(error, (StoreDamaged, StateLedgerError)):
+                await _refusal(str(error), 503).asgi_send(send)
+                return
             # Datasette would answer with a page, in the middle of the file. Without an end the server
             # closes the connection, and the client knows that something is missing.
             _log.exception("The export %s broke off.", self.headers["content-disposition"])
         finally:
-            gone.cancel()
-            with suppress(asyncio.CancelledError):
-                await gone
             self.done()
-
-    async def _gone(self) -> None:
-        receive = getattr(self.request, "receive", None)
-        while receive is not None:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                return
-        await asyncio.Event().wait()
 
 
 def _advance(made: Export, pieces: Iterator[bytes], connection: Any) -> bytes:
@@ -241,12 +239,18 @@ def _advance(made: Export, pieces: Iterator[bytes], connection: Any) -> bytes:
     return b"".join(gathered)
 
 
-async def _opened(datasette: Datasette, name: str, scope: Scope, options: Options) -> Export:
+async def _opened(
+    datasette: Datasette, name: str, scope: Scope, options: Options, *, whole: bool = False
+) -> Export:
+    """whole: whether damage that hides rows is looked for. Raises StoreUnreadableError then, and NothingToExport."""
     state = registry(datasette).stores[name]
 
     def look(connection: Any) -> Export:
         found = among(connection, scope, with_taken_back=options.taken_back)
-        return Export.open(Source(connection, state.shape), scope, options, store=name, among=found)
+        made = Export.open(Source(connection, state.shape), scope, options, store=name, among=found)
+        if whole:
+            made.must_be_all(quickly=True)
+        return made
 
     return await datasette.get_database(name).execute_fn(look)
 

@@ -20,7 +20,7 @@ from datasette.utils.asgi import Forbidden, NotFound, Response
 from state_ledger.errors import StateLedgerError
 from state_ledger.health import checkup, metrics
 from state_ledger.health.finding import SEVERITIES, Finding, worst
-from state_ledger.plugins import compat, json_answer
+from state_ledger.plugins import compat, json_answer, visits
 from state_ledger.plugins.store_database import StoreRefused
 from state_ledger.plugins.stores import registry
 from state_ledger.plugins.views import page
@@ -101,7 +101,8 @@ async def _look(datasette: Datasette, name: str, *, with_figures: bool) -> _Seen
     async with memory.looking.setdefault(key, asyncio.Lock()):
         seen = memory.seen.get(key)
         if seen is None or time.monotonic() - seen.at > KEPT_S:
-            seen = memory.seen[key] = await _fresh(datasette, name, with_figures)
+            with visits.for_everyone():
+                seen = memory.seen[key] = await _fresh(datasette, name, with_figures)
         return seen
 
 

@@ -45,6 +45,7 @@ async def home_page(request: Any, datasette: Datasette) -> Response:
     at = page.links(datasette, name)
     live = page.live(datasette, [name], at)
     home, of_file = await page.read(datasette, name, look)
+    of_file += [Notice("A canned query cannot be used", said) for said in questions.malformed()]
     zone = settings.zone_name
     context = {
         "facts": page.store_facts(state, home.overview.sessions, home.overview.last_active, zone),

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from datasette.utils.asgi import Forbidden, NotFound, Response
 
 import state_ledger
+from state_ledger import homes
 from state_ledger.pages import figures
 from state_ledger.pages.links import AllLinks, Links
-from state_ledger.plugins import assets, compat, security
+from state_ledger.plugins import assets, compat, security, whole_store
 from state_ledger.plugins.routes import EVERY, FIND
 from state_ledger.plugins.stores import registry
 
@@ -29,6 +30,12 @@ T = TypeVar("T")
 
 ALL = "All stores"
 """What the stores as one are called."""
+
+_HEADERS = {
+    "Content-Security-Policy": security.STRICT_CSP,
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
 
 
 class Link(NamedTuple):
@@ -48,7 +55,7 @@ async def open_store(datasette: Datasette, request: Any) -> str:
     name = compat.database_in_address(request)
     if name is None or name not in registry(datasette).stores:
         raise NotFound(f"No store named {name}")
-    if not await compat.may_view_database(datasette, request.actor, name):
+    if not await whole_store.may_view_store(datasette, request.actor, name):
         raise Forbidden("view-database")
     return name
 
@@ -56,7 +63,7 @@ async def open_store(datasette: Datasette, request: Any) -> str:
 async def visible_stores(datasette: Datasette, request: Any) -> list[str]:
     """The names of the stores that this visitor may see, in the order in which they are served."""
     names = list(registry(datasette).stores)
-    return [name for name in names if await compat.may_view_database(datasette, request.actor, name)]
+    return [name for name in names if await whole_store.may_view_store(datasette, request.actor, name)]
 
 
 async def left_out(datasette: Datasette, request: Any) -> dict[str, str]:
@@ -130,15 +137,14 @@ async def respond(
     frame["permalink"] = permalink
     frame["finder"] |= finder or {}
     body = await datasette.render_template(template, {**context, "page": frame}, request=request)
-    return Response.html(
-        body,
-        status=status,
-        headers={
-            "Content-Security-Policy": security.STRICT_CSP,
-            "Referrer-Policy": "no-referrer",
-            "X-Content-Type-Options": "nosniff",
-        },
-    )
+    return Response.html(body, status=status, headers=dict(_HEADERS))
+
+
+async def refuse(datasette: Datasette, template: str, context: dict[str, Any], *, title: str, status: int) -> Response:
+    """A page that can be made at once and whatever the stores do: in a frame that names none of them."""
+    shown = compat.jinja_environment(datasette).get_template(template)
+    body = await shown.render_async({**context, "page": _bare_frame(datasette, title)})
+    return Response.html(body, status=status, headers=dict(_HEADERS))
 
 
 def sum_figures(sums: Sums) -> list[tuple[str, str, bool]]:
@@ -163,10 +169,8 @@ def dates(period: Period) -> str:
 
 def short_path(path: Path) -> str:
     """The last folders of a path, the user's home as `~`: a page need not tell the whole disk."""
-    try:
-        within = Path("~") / path.relative_to(Path.home())
-    except ValueError:
-        within = path
+    at_home = homes.home()
+    within = Path("~") / path.relative_to(at_home) if at_home and path.is_relative_to(at_home) else path
     return str(within) if len(within.parts) <= 4 else str(Path("…", *within.parts[-3:]))
 
 
@@ -196,22 +200,30 @@ def _switch(datasette: Datasette, names: list[str], current: str) -> list[Link]:
     return [Link(name, links(datasette, name).home, name == current, name) for name in names]
 
 
-async def _frame(
-    datasette: Datasette, request: Any, *, title: str, store: str, section: str, every: AllLinks | None
-) -> dict[str, Any]:
+def _bare_frame(datasette: Datasette, title: str) -> dict[str, Any]:
+    """The frame without a store, and without what has to be asked for."""
     urls = datasette.urls
-    frame: dict[str, Any] = {
+    return {
         "title": title,
         "index": urls.path("/"),
         "stylesheet": urls.path(assets.static_path("ledger.css")),
-        "scripts": [urls.path(assets.static_path(name)) for name in ("search.js", "ledger.js")],
+        "scripts": [],
         "icon": urls.path(assets.static_path("icon.svg")),
         "cards": urls.path(assets.static_path("cards.js")),
         "plain": urls.path("/-/datasette"),
         "version": state_ledger.__version__,
-        "store": store,
+        "store": "",
+        "stores": [],
         "finder": {"q": "", "kept": [], "stores": [], "action": ""},
     }
+
+
+async def _frame(
+    datasette: Datasette, request: Any, *, title: str, store: str, section: str, every: AllLinks | None
+) -> dict[str, Any]:
+    urls = datasette.urls
+    frame = _bare_frame(datasette, title) | {"store": store}
+    frame["scripts"] += [urls.path(assets.static_path(name)) for name in ("search.js", "ledger.js")]
     if every is not None:
         names = await visible_stores(datasette, request)
         return frame | {

@@ -82,7 +82,7 @@ class _TooLong(Exception):
 async def _posted(request: Any) -> dict[str, str]:
     """The fields of the form. Raises _TooLong, and BillError for what is no such form."""
     declared = request.headers.get("content-length", "")
-    if declared.isdigit() and int(declared) > MOST_BYTES:
+    if declared.isascii() and declared.isdigit() and (len(declared) > 9 or int(declared) > MOST_BYTES):
         raise _TooLong
     body = await request.post_body()
     if len(body) > MOST_BYTES:

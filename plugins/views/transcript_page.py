@@ -70,7 +70,7 @@ def understood(kind: str, session_id: str, given: Any, settings: Settings) -> tu
 
     def number(name: str, most: int) -> int | None:
         text = (given.get(name) or "").strip()
-        if text and (not text.isascii() or not text.isdigit() or not 0 < int(text[:19]) <= most):
+        if text and not (text.isascii() and text.isdigit() and len(text) < 20 and 0 < int(text) <= most):
             problems.append(ParameterError(name, text, f"write a whole number from 1 to {most}"))
             return None
         return int(text) if text else None

@@ -1,0 +1,45 @@
+"""The stores that are measured on: how many sessions and messages each has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Size:
+    """One store, by what the demo generator is told.
+
+    days: the period that its sessions fall into. copies: how many times its rows are there, each time the
+    period earlier: a store that is not drawn anew but has a longer past. full_text: whether it has indexes.
+    """
+
+    name: str
+    sessions: int
+    messages_per_session: float
+    days: int
+    copies: int = 1
+    full_text: bool = True
+
+    @property
+    def drawn(self) -> Size:
+        """The size whose rows are copied."""
+        return next(size for size in SIZES.values() if size.copies == 1 and size.sessions == self.sessions)
+
+    @property
+    def told(self) -> str:
+        """What it is, in words."""
+        sessions, days = self.sessions * self.copies, self.days * self.copies
+        return f"{sessions:,} sessions with {self.messages_per_session:g} messages each in {days} days"
+
+
+SIZES = {
+    size.name: size
+    for size in (
+        Size("S", 1_000, 70, 90),
+        Size("M", 10_000, 70, 90),
+        # Rows of M, five times: ten minutes of drawing less, and a past five times as long.
+        Size("L", 10_000, 70, 90, copies=5),
+        Size("list", 54_000, 6, 730, full_text=False),
+    )
+}
+"""From S to M the days grow fuller; from M to L there are more days."""
