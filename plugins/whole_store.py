@@ -19,7 +19,6 @@ from datasette import hookimpl
 from datasette.plugins import pm
 from datasette.views.special import JsonDataView
 
-from state_ledger import questions
 from state_ledger.plugins import compat
 from state_ledger.plugins.address import App, Scope
 from state_ledger.plugins.stores import registry
@@ -94,10 +93,16 @@ def _module(implementation: Any) -> str:
     return str(getattr(implementation.function, "__module__", ""))
 
 
+def _questions() -> Mapping[str, Any]:
+    from state_ledger import questions  # a start asks for none
+
+    return questions.load()
+
+
 def _is_made_of_them(state: StoreState, action: str, name: str | None) -> bool:
     """Whether what a permission is asked for tells what the tables hold."""
     if action == "view-query":
-        return name in questions.load()
+        return name in _questions()
     return action != "view-table" or name in hidden_names(state.shape)
 
 
@@ -152,7 +157,7 @@ def _named(datasette: Datasette, database: str, action: str) -> Iterator[str | N
     """What is refused in a store, by name; None for all of it."""
     state = registry(datasette).stores[database]
     if action == "view-query":
-        yield from questions.load()
+        yield from _questions()
     elif action == "view-table":
         yield from hidden_names(state.shape)
     else:
