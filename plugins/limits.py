@@ -14,10 +14,13 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from datasette import hookimpl
+
+from state_ledger.plugins.address import App, Scope
 from state_ledger.sqlite import sqlite3
 
 if TYPE_CHECKING:
-    pass
+    from datasette.app import Datasette
 
 T = TypeVar("T")
 
@@ -56,6 +59,26 @@ class BoundedCursor(sqlite3.Cursor):
                 )
             rows.append(row)
         return rows
+
+
+@hookimpl
+def asgi_wrapper(datasette: Datasette) -> Callable[[App], App]:
+    """Limits the memory of a server when it begins to serve; a program that asks an instance itself has its own limits,
+    since this one holds for all that the process does with SQLite."""
+
+    def wrap(app: App) -> App:
+        async def limited(scope: Scope, receive: Any, send: Any) -> None:
+            if scope["type"] == "lifespan":
+                from state_ledger.plugins.stores import registry
+
+                held = registry(datasette)
+                if held.stores:
+                    limit_memory(held.settings.query_memory_mb)
+            await app(scope, receive, send)
+
+        return limited
+
+    return wrap
 
 
 def limit_memory(megabytes: int) -> None:

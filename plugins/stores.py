@@ -17,7 +17,7 @@ from state_ledger.budgets.given import VARIABLE as BUDGETS_VARIABLE
 from state_ledger.budgets.given import with_budgets
 from state_ledger.connection import guard
 from state_ledger.errors import StateLedgerError, StoreAccessError, StoreUnreadableError
-from state_ledger.plugins import compat, limits, settings_file
+from state_ledger.plugins import compat, settings_file
 from state_ledger.plugins.store_database import StoreConnection, StoreDatabase, StoreRefused
 from state_ledger.search import functions
 from state_ledger.shape import Shape
@@ -124,7 +124,6 @@ def register_output_renderer(datasette: Datasette) -> None:
     held = registry(datasette)
     if held.stores:
         allocator.keep_one_arena()
-        limits.limit_memory(held.settings.query_memory_mb)
     if held.settings.redact:
         # Own SQL can take a secret apart, and the file itself holds them all.
         for setting in ("default_allow_sql", "allow_download"):
