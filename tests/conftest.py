@@ -335,7 +335,7 @@ def as_nobody() -> Callable[..., subprocess.CompletedProcess[str]]:
 
 BECOME_NOBODY = f"""
 import os, sys
-import encodings.idna, stringprep, zoneinfo, uuid, hashlib, json, sqlite3, tempfile, shutil, asyncio
+import difflib, encodings.idna, stringprep, zoneinfo, uuid, hashlib, json, sqlite3, tempfile, shutil, asyncio
 import state_ledger.access, state_ledger.connection, state_ledger.snapshot, state_ledger.cli
 import datasette.app, datasette.cli
 os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY}); os.chdir("/")

@@ -90,10 +90,9 @@ def test_a_plugin_file_can_be_run_as_the_folder_loader_does(path: Path) -> None:
 
 
 def test_the_core_knows_no_web() -> None:
-    code = "import sys, pkgutil, state_ledger\n" + (
-        "for module in pkgutil.walk_packages(state_ledger.__path__, 'state_ledger.'):\n"
-        "    if not module.name.startswith(('state_ledger.plugins', 'state_ledger.cli')):\n"
-        "        __import__(module.name)\n"
-        "sys.exit('datasette' in sys.modules)"
-    )
+    folder = CHECKOUT / "state_ledger"
+    files = [path.relative_to(CHECKOUT).with_suffix("").parts for path in folder.rglob("*.py")]
+    names = [".".join(parts).removesuffix(".__init__") for parts in files if parts[1] not in ("plugins", "cli")]
+    assert len(names) > 200
+    code = f"import sys\nfor name in {names}: __import__(name)\nsys.exit('datasette' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=CHECKOUT).returncode == 0
