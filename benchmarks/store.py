@@ -9,9 +9,10 @@ from pathlib import Path
 
 from benchmarks import longer
 from benchmarks.sizes import Size
+from state_ledger import private
 from state_ledger.demo import make_demo
+from state_ledger.homes import cache_folder
 from state_ledger.sqlite import read_only_uri, sqlite3
-from state_ledger.stores import cache_folder
 
 VERSION = 1
 """Counted up when what is made changes, so that no older store is measured on."""
@@ -27,7 +28,7 @@ def find_or_make(size: Size) -> Path:
     path = default_path(size)
     if path.exists():
         return path
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    private.folder(path.parent)
     print(f"Making the store {size.name}, {size.told}, at {path}", file=sys.stderr)
     began = time.process_time()
     if size.copies > 1:

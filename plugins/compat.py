@@ -62,6 +62,11 @@ async def may_view_query(datasette: Datasette, actor: dict[str, Any] | None, dat
     return (await visibility(datasette, actor, "query", database, query))[0]
 
 
+def jinja_environment(datasette: Datasette) -> Any:
+    """What templates of ours are found and rendered in."""
+    return datasette.get_jinja_environment() if IS_1 else datasette.jinja_env
+
+
 def set_default(datasette: Datasette, name: str, value: Any) -> bool:
     """Sets one of Datasette's own settings unless the user set it; returns whether it is ours now.
 

@@ -13,15 +13,15 @@ from urllib.parse import urlsplit
 
 from datasette import hookimpl
 
-from state_ledger import questions
 from state_ledger.errors import StateLedgerError
-from state_ledger.plugins import address, compat, json_answer, queries, security
+from state_ledger.plugins import address, compat, heavy_work, json_answer, queries, security
 from state_ledger.plugins.stores import registry
-from state_ledger.questions import Question, answers
 from state_ledger.settings import parse_host
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
+
+    from state_ledger.questions import Question
 
 PATH = "/-/mcp"
 """Where datasette-mcp serves."""
@@ -64,6 +64,8 @@ async def listed(
     datasette: "Datasette", actor: dict[str, Any] | None, store: str = "", group: str = ""
 ) -> list[dict[str, Any]]:
     """The questions that an actor may ask, store by store. A store without any is not named."""
+    from state_ledger import questions
+
     held = registry(datasette)
     found = []
     for name, state in held.stores.items():
@@ -85,8 +87,11 @@ async def answered(
     """The answer of a question, as in its JSON on the pages and within the bounds of `answers`.
 
     Raises UnknownQuestion for what is not there and, in the same words, for what the actor may not see;
-    ParameterError, OutOfTime.
+    ParameterError, OutOfTime, TooBusyError.
     """
+    from state_ledger import questions
+    from state_ledger.questions import answers
+
     question = questions.load().get(name)
     if (
         question is None
@@ -103,7 +108,9 @@ async def answered(
             f"{name} has no parameter {unknown[0]!r}; it has {', '.join(sorted(known)) or 'none'}."
         )
     values = {key: _as_given(value) for key, value in parameters.items()}
-    finite: dict[str, Any] = json_answer.finite(answers.bounded(await queries.ask(datasette, store, question, values)))
+    async with heavy_work.turn_of_a_call(datasette):
+        found = await queries.ask(datasette, store, question, values)
+    finite: dict[str, Any] = json_answer.finite(answers.bounded(found))
     return finite
 
 
@@ -114,7 +121,7 @@ def _as_given(value: str | int | float | None) -> str:
     return "" if value is None else str(value)
 
 
-def _described(question: Question, settings: Any) -> dict[str, Any]:
+def _described(question: "Question", settings: Any) -> dict[str, Any]:
     return {
         "name": question.name,
         "group": question.group,

@@ -12,16 +12,16 @@ from datasette import hookimpl
 from datasette.utils import tilde_decode
 from datasette.utils.asgi import Response
 
-from state_ledger import prices, questions
 from state_ledger.errors import ParameterError
 from state_ledger.plugins import address, compat, json_answer
 from state_ledger.plugins.stores import registry
-from state_ledger.questions import OutOfTime, Question
 from state_ledger.settings import PLUGIN
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
 
+    from state_ledger import questions
+    from state_ledger.questions import Question
     from state_ledger.settings import Settings
 
 JSON_SHAPE = "objects"
@@ -36,6 +36,8 @@ def canned_queries(datasette: Datasette, database: str) -> dict[str, dict[str, A
         return {}
     made: dict[str, dict[str, Any]] | None = held.queries.get(database)
     if made is None:
+        from state_ledger import questions
+
         home = str(datasette.urls.database(database))
         made = held.queries[database] = {
             name: {
@@ -76,6 +78,8 @@ async def register(datasette: Datasette) -> None:
 
 
 async def _register(datasette: Datasette) -> None:
+    from state_ledger import questions
+
     await datasette.invoke_startup()
     held = registry(datasette)
     for database in held.stores:
@@ -103,9 +107,10 @@ def describe(question: Question, settings: Settings, home: str) -> str:
         for p in question.for_settings(settings)
     )
     parameters = (
-        "<details><summary>Parameters and defaults</summary><table><thead><tr><th scope='col'>Name</th>"
+        "<details><summary>Parameters and defaults</summary><div class='table-wrapper' role='region' tabindex='0' "
+        "aria-label='Parameters and defaults'><table><thead><tr><th scope='col'>Name</th>"
         "<th scope='col'>Meaning</th><th scope='col'>Choices</th><th scope='col'>Default</th></tr></thead>"
-        f"<tbody>{cells}</tbody></table></details>"
+        f"<tbody>{cells}</tbody></table></div></details>"
         if cells
         else ""
     )
@@ -128,6 +133,8 @@ def register_routes() -> list[tuple[str, Callable[..., Any]]]:
 
 async def answer(datasette: Datasette, request: Any) -> Response:
     """Rows as objects, the same on both lines; `truncated` says whether more rows follow."""
+    from state_ledger import questions
+
     database = tilde_decode(request.url_vars["database"])
     question = questions.load().get(request.url_vars["query"])
     held = registry(datasette)
@@ -140,7 +147,7 @@ async def answer(datasette: Datasette, request: Any) -> Response:
         result = await ask(datasette, database, question, values)
     except ParameterError as error:
         return json_answer.refuse(str(error), 400)
-    except OutOfTime as error:
+    except questions.OutOfTime as error:
         return json_answer.refuse(str(error), 503)
     body = {
         **question.head(result.parameters, result.columns),
@@ -155,6 +162,8 @@ async def ask(datasette: Datasette, database: str, question: Question, values: d
 
     Whether the actor may see it is for the caller to ask.
     """
+    from state_ledger import questions
+
     settings = registry(datasette).settings
 
     def read(connection: Any) -> questions.Result:
@@ -194,6 +203,8 @@ def asgi_wrapper(datasette: Datasette) -> Callable[[address.App], address.App]:
                 scope = address.at(scope, f"{base}/{database}/-/ask/{question.name}.json")
             elif question.reads_prices:
                 # Here Datasette runs the SQL itself; all others ask by name, which loads them.
+                from state_ledger import prices
+
                 await asyncio.to_thread(prices.load)
             await app(scope, receive, send)
 
@@ -214,6 +225,8 @@ def question_in(datasette: Datasette, scope: address.Scope) -> tuple[str, Questi
     pieces = local.removeprefix("/").split("/")
     if len(pieces) != 2 or tilde_decode(pieces[0]) not in registry(datasette).stores:
         return None
+    from state_ledger import questions
+
     name, dot, extension = pieces[1].partition(".")
     question = questions.load().get(name)
     return (pieces[0], question, dot + extension) if question is not None else None

@@ -12,7 +12,6 @@ from datasette import hookimpl
 from datasette.filters import FilterArguments
 from datasette.utils.asgi import BadRequest
 
-from state_ledger.full_text.health import why_unusable
 from state_ledger.plugins import compat
 from state_ledger.plugins.address import App, Scope
 from state_ledger.plugins.stores import registry
@@ -30,6 +29,8 @@ def filters_from_request(
     terms = search_terms(request.args)
     if not terms or database not in registry(datasette).stores:
         return None
+
+    from state_ledger.full_text.health import why_unusable
 
     async def refuse_useless_search() -> FilterArguments:
         for term in terms:

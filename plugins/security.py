@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import ipaddress
+import logging
 import re
 import secrets
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
@@ -57,11 +58,18 @@ STATIC_TYPES = (b"text/css", b"text/javascript", b"application/javascript", b"im
 """What only static files are. Anything else may come from a store: 0.65 sends CSV as plain text, and
 blobs and whole databases have types of their own."""
 
+FORMS = (b"multipart/form-data", b"application/x-www-form-urlencoded")
+"""Content types of forms."""
+
 # Datasette 1.0's table page has one handler in an attribute; its SHA-256 lets it, and no other, run.
 _HANDLER = "openColumnChooser()"
 _HANDLER_HASH = base64.b64encode(hashlib.sha256(_HANDLER.encode()).digest()).decode("ascii")
 _SCRIPT_TAG = re.compile(r"<script(?=[\s>{])")
 
+METHODS = ("GET", "HEAD", "POST", "OPTIONS", "PUT", "PATCH", "DELETE")
+"""What Datasette and its plugins know; 0.65 calls any other an error of its own."""
+
+_log = logging.getLogger(__name__)
 _nonce: ContextVar[str] = ContextVar("state_ledger_script_nonce", default="")
 
 
@@ -125,12 +133,17 @@ def refusal(scope: Scope, allowed: Iterable[str]) -> Refusal | None:
     given = [value.decode("latin-1") for name, value in scope["headers"] if name.lower() == b"host"]
     if len(given) != 1:
         return Refusal(403, "The request must name its host exactly once.")
+    if scope.get("method", "GET") not in METHODS:
+        return Refusal(405, f"The request's method is none of {', '.join(METHODS)}.")
     host = parse_host(given[0])
     if host is not None and host_allowed(host, allowed, scope.get("scheme", "http")):
         # A whole address after GET is for proxies; it names a host of its own, and Datasette sends it elsewhere.
-        if scope["path"].startswith("/") and (scope.get("raw_path") or b"/").startswith(b"/"):
-            return None
-        return Refusal(400, "The request must ask for a path, which begins with a slash.")
+        raw = scope.get("raw_path") or b"/"
+        if not (scope["path"].startswith("/") and raw.startswith(b"/")):
+            return Refusal(400, "The request must ask for a path, which begins with a slash.")
+        if not raw.isascii():
+            return Refusal(400, "The path must be written in ASCII: other characters as %XX or ~XX.")
+        return None
     shown = re.sub(r"[^\w.:\[\]-]", "?", given[0], flags=re.ASCII)[:100]
     return Refusal(
         403,
@@ -189,13 +202,37 @@ def asgi_wrapper(datasette: Datasette) -> Callable[[App], App]:
 
             refused = refusal(scope, settings.allowed_hosts)
             if refused is None:
-                await app(scope, receive, send_secured)
-            else:
+                refused = await _answered(app, scope, receive, send_secured)
+            if refused is not None:
                 await _refuse(scope, send_secured, refused)
 
         return guarded
 
     return wrap
+
+
+async def _answered(app: App, scope: Scope, receive: Any, send: Any) -> Refusal | None:
+    """Has a request answered; what to say instead where it cannot be read, None where there is an answer.
+
+    Pages word their own errors. What raises here is what Datasette 0.65 puts in front of them to look for the mark
+    of a form: it cannot read one that is not UTF-8, nor, with newer releases of a library of its, one in parts.
+    """
+    begun = False
+
+    async def sending(message: MutableMapping[str, Any]) -> None:
+        nonlocal begun
+        begun = True
+        await send(message)
+
+    try:
+        await app(scope, receive, sending)
+    except Exception:
+        kind = next((value for name, value in scope["headers"] if name.lower() == b"content-type"), b"")
+        if begun or scope["type"] != "http" or not kind.lower().startswith(FORMS):
+            raise
+        _log.info("A form could not be read.", exc_info=True)
+        return Refusal(400, "This form cannot be read. Send it as application/x-www-form-urlencoded, in UTF-8.")
+    return None
 
 
 async def _refuse(scope: Scope, send: Any, refused: Refusal) -> None:

@@ -18,8 +18,8 @@ from markupsafe import Markup
 
 from state_ledger import content
 from state_ledger.pages.links import message_link
-from state_ledger.plugins import page
 from state_ledger.plugins.stores import registry
+from state_ledger.plugins.views import page
 from state_ledger.search import marks
 
 if TYPE_CHECKING:

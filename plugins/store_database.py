@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from datasette.database import Database, connections
+from datasette.database import Database, QueryInterrupted, connections
 
 from state_ledger import access
-from state_ledger.errors import StateLedgerError, StoreAccessError
+from state_ledger.errors import StateLedgerError, StoreAccessError, StoreUnreadableError
 from state_ledger.full_text import cjk
-from state_ledger.sqlite import BUSY_TIMEOUT_S, Connection, read_only_uri, sqlite3
+from state_ledger.plugins import limits, visits
+from state_ledger.plugins.visits import VISIT
+from state_ledger.sqlite import BUSY_TIMEOUT_S, UNREADABLE, Connection, read_only_uri, says_damaged, sqlite3
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
 
+SCHEMA_VERSION = "PRAGMA schema_version"
+
 Stamp = tuple[int, int, int]
 """The file a connection has open, and the tables its views were made from: device, inode, schema_version."""
+
+
+_waiting: ContextVar[limits.Waiting | None] = ContextVar("state_ledger_waiting", default=None)
 
 
 class StoreRefused(click.ClickException):
@@ -34,10 +43,17 @@ class StoreIsOnlyRead(sqlite3.OperationalError):
     """Datasette or a plugin wanted to write to a store; str() is a sentence for the visitor."""
 
 
+class StoreDamaged(sqlite3.DatabaseError):
+    """SQLite cannot read a part of a store; str() is a sentence for the visitor, which names the file."""
+
+
 class StoreConnection(Connection):
     """A connection that knows what its views were made from."""
 
     stamp: Stamp | None = None
+
+    def cursor(self, factory: Any = limits.BoundedCursor) -> Any:
+        return super().cursor(factory)
 
 
 class StoreDatabase(Database):
@@ -55,6 +71,7 @@ class StoreDatabase(Database):
         self._looked_at = 0.0
         self._seen: Stamp | None = None
         self.shape_stamp: Stamp | None = None
+        self._schema_version: Any = None
 
     def connect(self, write: bool = False) -> StoreConnection:
         """A connection that reads, also where Datasette asks for one to write."""
@@ -74,8 +91,36 @@ class StoreDatabase(Database):
         cjk.load(connection)
         return connection
 
+    async def execute(self, sql: str, params: Any = None, *args: Any, **options: Any) -> Any:
+        """Rows of a visitor's question or of a page of Datasette's. Raises QueryInterrupted when its time is over.
+
+        A store that breaks keeps the version of its schema that was last seen: Datasette asks every database for it
+        before each of its own pages, and with an error for an answer one broken store would take those of all others
+        with it.
+        """
+        if sql != SCHEMA_VERSION:
+            return await self._within_limits(sql, params, *args, **options)
+        try:
+            self._schema_version = await super().execute(sql, params, *args, **options)
+        except (StoreRefused, sqlite3.DatabaseError):
+            if self._schema_version is None:
+                raise
+        return self._schema_version
+
+    async def _within_limits(self, sql: str, params: Any, *args: Any, **options: Any) -> Any:
+        waiting = limits.Waiting()
+        _waiting.set(waiting)
+        limit_s = self.ds.sql_time_limit_ms / 1000
+        threads = visits.threads_for(VISIT.get(), self.ds.executor)
+        answer = await waiting.for_answer(super().execute(sql, params, *args, **options), limit_s, threads)
+        if answer is None:
+            raise QueryInterrupted("the time limit", sql, params)
+        return answer
+
     async def execute_fn(self, fn: Callable[[Connection], Any]) -> Any:
-        return await super().execute_fn(self._on_current_connection(fn))
+        """As Datasette's own. Raises StoreDamaged where SQLite says that the file is, also while it is opened."""
+        with self._damage_told(), visits.lane(VISIT.get()):
+            return await super().execute_fn(self._on_current_connection(fn))
 
     async def execute_isolated_fn(self, fn: Callable[[Connection], Any]) -> Any:
         """Runs `fn` on a connection of its own, which has the views and cannot write."""
@@ -83,10 +128,12 @@ class StoreDatabase(Database):
         def isolated(_shared: Connection) -> Any:
             connection = self._prepared()
             try:
-                return fn(connection)
+                with visits.reading(visit, connection):
+                    return fn(connection)
             finally:
                 self._close(connection)
 
+        visit = VISIT.get()
         return await self.execute_fn(isolated)
 
     async def execute_write_fn(self, fn: Callable[..., Any], *args: Any, **options: Any) -> Any:
@@ -96,14 +143,30 @@ class StoreDatabase(Database):
     # Datasette 1.0 runs its SQL through these two, 0.65 through the public ones above.
 
     async def _execute_fn(self, fn: Callable[[Connection], Any]) -> Any:
-        return await super()._execute_fn(self._on_current_connection(fn))
+        with self._damage_told(), visits.lane(VISIT.get()):
+            return await super()._execute_fn(self._on_current_connection(fn))
 
     async def _execute_write_fn(self, fn: Callable[..., Any], *args: Any, **options: Any) -> Any:
         return await self.execute_write_fn(fn)
 
+    @contextmanager
+    def _damage_told(self) -> Iterator[None]:
+        try:
+            yield
+        except UNREADABLE as error:
+            if isinstance(error, StoreDamaged) or not says_damaged(error):
+                raise
+            raise StoreDamaged(str(StoreUnreadableError(str(self.path), error))) from error
+
     def _on_current_connection(self, fn: Callable[[Connection], Any]) -> Callable[[Connection], Any]:
+        waiting, visit = _waiting.get(), VISIT.get()
+
         def with_current(connection: Connection) -> Any:
-            return fn(self._current(connection))
+            current = self._current(connection)
+            if waiting is not None and waiting.begun is None:
+                waiting.begun = time.monotonic()
+            with visits.reading(visit, current):
+                return limits.bounded(lambda: fn(current))
 
         with_current.__name__ = getattr(fn, "__name__", "fn")
         return with_current

@@ -10,20 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
-from datasette import Response, hookimpl
-from datasette.database import QueryInterrupted
+from datasette import hookimpl
 
-from state_ledger import access, allocator, ledger, redact, snapshot
+from state_ledger import access, allocator, ledger
 from state_ledger.budgets.given import VARIABLE as BUDGETS_VARIABLE
 from state_ledger.budgets.given import with_budgets
 from state_ledger.connection import guard
-from state_ledger.errors import StateLedgerError, StoreAccessError
-from state_ledger.health.patient import LIVE, SNAPSHOT, Patient
-from state_ledger.plugins import compat, settings_file
-from state_ledger.plugins.store_database import StoreConnection, StoreDatabase, StoreIsOnlyRead, StoreRefused
+from state_ledger.errors import StateLedgerError, StoreAccessError, StoreUnreadableError
+from state_ledger.plugins import compat, limits, settings_file
+from state_ledger.plugins.store_database import StoreConnection, StoreDatabase, StoreRefused
 from state_ledger.search import functions
 from state_ledger.shape import Shape
-from state_ledger.sqlite import Connection, read_only_uri, sqlite3
+from state_ledger.sqlite import UNREADABLE, Connection, read_only_uri, sqlite3
 from state_ledger.stores import Store, name_stores, profile_of
 from state_ledger.watch import Watches
 
@@ -31,6 +29,7 @@ if TYPE_CHECKING:
     from datasette.app import Datasette
     from datasette.database import Database
 
+    from state_ledger.health.patient import Patient
     from state_ledger.settings import Settings
 
 SNAPSHOT_VARIABLE = "STATE_LEDGER_SNAPSHOT"
@@ -62,6 +61,8 @@ class StoreState:
 
     def patient(self, connection: Connection, settings: Settings) -> Patient:
         """The store under examination, over a connection of this instance."""
+        from state_ledger.health.patient import LIVE, SNAPSHOT, Patient
+
         how = LIVE if self.snapshot_taken_at is None else SNAPSHOT
         return Patient(self.store.path, connection, self.shape, how, settings)
 
@@ -103,7 +104,8 @@ def registry(datasette: Datasette) -> Registry:
             settings = with_budgets(settings, os.environ.get(BUDGETS_VARIABLE, "").splitlines())
             if os.environ.get(PRICES_VARIABLE):
                 settings = replace(settings, prices=os.environ[PRICES_VARIABLE])
-            settings.price_book  # noqa: B018 - a table that cannot be used stops the start
+            if settings.prices:
+                settings.price_book  # noqa: B018 - a table that cannot be used stops the start
             held = Registry(settings)
         except StateLedgerError as error:
             raise StoreRefused(error) from error
@@ -122,6 +124,7 @@ def register_output_renderer(datasette: Datasette) -> None:
     held = registry(datasette)
     if held.stores:
         allocator.keep_one_arena()
+        limits.limit_memory(held.settings.query_memory_mb)
     if held.settings.redact:
         # Own SQL can take a secret apart, and the file itself holds them all.
         for setting in ("default_allow_sql", "allow_download"):
@@ -149,7 +152,7 @@ def take_over_stores(datasette: Datasette) -> None:
         if isinstance(database, StoreDatabase):
             continue
         try:
-            each = _examine(database, wanted, alone=len(others) == 1)
+            each = _examine(database, wanted)
         except StoreRefused as refusal:
             refused[database.name] = refusal
             continue
@@ -215,6 +218,8 @@ def open_the_books(conn: Connection, database: str, datasette: Datasette) -> Non
     if not shape.is_store:
         return
     if held.settings.redact:
+        from state_ledger import redact
+
         # Here and not on pages: every cell, snippet, export and answer to a query passes.
         conn.text_factory = redact.decode
     functions.install(conn)
@@ -224,41 +229,8 @@ def open_the_books(conn: Connection, database: str, datasette: Datasette) -> Non
         served.shape_stamp = conn.stamp
 
 
-@hookimpl
-def handle_exception(datasette: Datasette, request: Any, exception: Exception) -> Any:
-    """What a store refuses: its sentence on a page, instead of a traceback."""
-    if isinstance(exception, StoreRefused):
-        sentence, title, status = exception.message, "This store cannot be read", 503
-    elif isinstance(exception, StoreIsOnlyRead):
-        sentence, title, status = str(exception), "This store is only read", 403
-    elif isinstance(exception, QueryInterrupted):
-        sentence, title, status = (
-            "The query did not answer in its time. Ask for less, for instance for fewer rows or a filter on a "
-            "column that has an index, or raise the setting query_time_limit_ms.",
-            "Out of time",
-            503,
-        )
-    else:
-        return None
-    message = {"ok": False, "error": sentence, "status": status, "title": title}
-
-    async def page() -> Response:
-        if request.path.endswith(".json"):
-            return Response.json(message, status=status)
-        templates = [f"{status}.html", "error.html"]
-        return Response.html(
-            await datasette.render_template(templates, message, request=request), status=status
-        )
-
-    return page
-
-
-def _examine(database: Database, snapshot_wanted: bool, *, alone: bool) -> _Found | None:
-    """What there is to know about a database that is a store; None for any other.
-
-    alone: whether it is the only one, which Datasette then opens and says what is wrong with it. Raises
-    StoreRefused.
-    """
+def _examine(database: Database, snapshot_wanted: bool) -> _Found | None:
+    """What there is to know about a database that is a store; None for any other. Raises StoreRefused."""
     path = Path(os.path.abspath(database.path))  # noqa: PTH100
     refusal = _refusal(path, immutable=not database.is_mutable)
     if refusal is not None and not (snapshot_wanted and refusal.snapshot_possible):
@@ -268,12 +240,14 @@ def _examine(database: Database, snapshot_wanted: bool, *, alone: bool) -> _Foun
     immutable = whole or refusal is not None or not database.is_mutable
     shape = _shape(path, immutable=immutable)
     if shape is None and refusal is None:
-        problem = None if alone or not path.exists() else _unreadable(path, immutable=immutable)
+        problem = _unreadable(path, immutable=immutable) if path.exists() else None
         if problem is not None:
             raise StoreRefused(problem)
         return None
     if not snapshot_wanted:
         return _Found(database, path, path, None, shape) if shape else None
+    from state_ledger import snapshot
+
     try:
         taken = snapshot.take(path)
     except StateLedgerError as error:
@@ -305,18 +279,18 @@ def _is_something_else(path: Path) -> bool:
     try:
         with closing(sqlite3.connect(read_only_uri(path, immutable=True), uri=True)) as connection:
             return not Shape.read(connection).is_store
-    except sqlite3.DatabaseError:
+    except UNREADABLE:
         return False
 
 
 def _unreadable(path: Path, *, immutable: bool) -> StoreAccessError | None:
-    """What SQLite says of a file whose tables it cannot read; beside others it must not end the start."""
+    """What SQLite says of a file whose tables it cannot read; Datasette would end the start with a traceback."""
     try:
         with closing(sqlite3.connect(read_only_uri(path, immutable=immutable), uri=True)) as connection:
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
             Shape.read(connection)
-    except sqlite3.DatabaseError as error:
-        return StoreAccessError(path, f"SQLite cannot read {path} ({error}).", "Restore it, or start again later.")
+    except UNREADABLE as error:
+        return StoreUnreadableError(path, error)
     return None
 
 
@@ -325,6 +299,6 @@ def _shape(path: Path, *, immutable: bool = False) -> Shape | None:
     try:
         with closing(sqlite3.connect(read_only_uri(path, immutable=immutable), uri=True)) as connection:
             shape = Shape.read(connection)
-    except sqlite3.DatabaseError:
+    except UNREADABLE:
         return None
     return shape if shape.is_store else None

@@ -27,12 +27,12 @@ from datasette.utils.asgi import Forbidden, Response
 from markupsafe import Markup
 
 from state_ledger.errors import StateLedgerError
-from state_ledger.pages import charts, figures, provenance
-from state_ledger.pages.card import read_card
-from state_ledger.plugins import address, compat, page
+from state_ledger.pages import figures, provenance
+from state_ledger.plugins import address, compat
 from state_ledger.plugins.address import App, Scope
 from state_ledger.plugins.store_database import StoreRefused
 from state_ledger.plugins.stores import registry
+from state_ledger.plugins.views import page
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
@@ -153,6 +153,9 @@ def _bytes(path: Path) -> int:
 
 
 async def _card(datasette: Datasette, name: str) -> dict[str, Any]:
+    from state_ledger.pages import charts
+    from state_ledger.pages.card import read_card
+
     held = registry(datasette)
     state, zone, at = held.stores[name], held.settings.zone_name, page.links(datasette, name)
     shown = _frame(datasette, name)

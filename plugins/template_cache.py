@@ -16,7 +16,8 @@ from datasette import hookimpl
 from jinja2 import Environment, FileSystemBytecodeCache
 from jinja2.bccache import Bucket
 
-from state_ledger import stores
+from state_ledger import homes, private
+from state_ledger.errors import NoHomeError
 
 
 class TemplateCache(FileSystemBytecodeCache):
@@ -46,13 +47,13 @@ def prepare_jinja2_environment(env: Environment) -> None:
 def private_folder() -> Path | None:
     """The folder of compiled templates, made if it is missing; None if it cannot be, or is not ours alone to write."""
     try:
-        folder = stores.cache_folder() / "templates"
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder = homes.cache_folder() / "templates"
+        private.folder(folder)
         for place in (folder, folder.parent):
             status = place.lstat()
             foreign = hasattr(os, "geteuid") and status.st_uid != os.geteuid()
             if not stat.S_ISDIR(status.st_mode) or foreign or (status.st_mode & 0o022 and os.name == "posix"):
                 return None
-    except (OSError, RuntimeError):
+    except (OSError, NoHomeError):
         return None
     return folder

@@ -20,6 +20,7 @@ from state_ledger.surrogates import scrub
 PREFIX = "\x00json:"
 """What structured content begins with."""
 
+_SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 _ESCAPE = re.compile(r"\\+u([0-9a-fA-F]{4})")
 
 Part = dict[str, Any]
@@ -58,11 +59,22 @@ def decode(value: object) -> Decoded:
         return Decoded(stored, None, problem)
     body = stored[len(PREFIX) :]
     try:
-        content = json.loads(body)
+        content = from_json(body)
+        parts = content if isinstance(content, list) else [content]
+        return Decoded("\n\n".join(filter(None, map(_part_text, parts))), [_as_part(p) for p in parts], problem)
     except (ValueError, RecursionError):
         return Decoded(body, None, problem or "The structured content is not valid JSON; it is shown raw.")
-    parts = content if isinstance(content, list) else [content]
-    return Decoded("\n\n".join(filter(None, map(_part_text, parts))), [_as_part(p) for p in parts], problem)
+
+
+def from_json(text: str | bytes) -> Any:
+    r"""The value of a stored JSON text. Lone surrogates, which JSON spells `\ud83d` and UTF-8 cannot, become U+FFFD.
+
+    Raises ValueError, RecursionError, and TypeError for what is neither text nor bytes.
+    """
+    value = json.loads(text)
+    # Python takes the bytes of a surrogate for one, too.
+    spelt = not isinstance(text, str) or _SURROGATE_ESCAPE.search(text)
+    return _scrub_all(value) if spelt else value
 
 
 def unescaped(stored: str) -> str:
@@ -101,7 +113,7 @@ def restore(stored: object) -> Any:
     """
     if isinstance(stored, str) and stored.startswith(PREFIX):
         try:
-            return json.loads(stored[len(PREFIX) :])
+            return from_json(stored[len(PREFIX) :])
         except (ValueError, RecursionError):
             return stored
     return stored

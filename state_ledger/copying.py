@@ -12,13 +12,13 @@ import os
 import shutil
 import time
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from state_ledger import access
-from state_ledger.errors import StoreAccessError, StoreBusyError, StoreFullError
+from state_ledger import access, private, unfinished
+from state_ledger.errors import StoreAccessError, StoreBusyError, StoreFullError, StoreUnreadableError
 from state_ledger.sqlite import Connection, read_only_uri, sqlite3
 from state_ledger.writing.contention import holder_of, is_busy, result_code
 
@@ -66,8 +66,8 @@ def copy(path: Path, target: Path, *, witness: Witness[T] | None = None, tell: T
     there is no room; what is left of `target` then is the caller's to remove.
     """
     for _ in range(ATTEMPTS):
-        remove(target)
-        os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        unfinished.remove(target)
+        private.new_file(target)
         try:
             return _attempt(path, target, witness, tell)
         except _KeptChangingError:
@@ -75,13 +75,6 @@ def copy(path: Path, target: Path, *, witness: Witness[T] | None = None, tell: T
     raise StoreAccessError(
         path, f"{path} changes faster than it can be copied.", "Try again when the agent has less to write."
     )
-
-
-def remove(target: Path) -> None:
-    """Removes a copy and what SQLite keeps beside it."""
-    for suffix in ("", "-journal", "-wal", "-shm"):
-        with suppress(FileNotFoundError):
-            Path(f"{target}{suffix}").unlink()
 
 
 def size_of(path: Path) -> int:
@@ -248,7 +241,8 @@ def _pace(page_size: int, tell: Tell | None, *, held: bool) -> Callable[[int, in
 
 
 def _unreadable(path: Path, error: sqlite3.DatabaseError) -> StoreAccessError:
-    remedy = "Restore it from a backup."
+    problem = f"SQLite cannot copy {path} ({error})."
     if result_code(error) == _IOERR or str(error) == "disk I/O error":
         remedy = "Look at its disk and at that of the copy, and how large a file this user may write."
-    return StoreAccessError(path, f"SQLite cannot copy {path} ({error}).", remedy)
+        return StoreAccessError(path, problem, remedy)
+    return StoreUnreadableError(path, error, problem)

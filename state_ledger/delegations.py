@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from state_ledger.content import from_json
 from state_ledger.sqlite import Connection
 from state_ledger.writing.writer import Writer
 
@@ -113,8 +114,8 @@ def list_async_delegations(
 def _decoded(row: dict[str, Any]) -> dict[str, Any]:
     for column, name in _JSON.items():
         try:
-            row[name] = json.loads(row[column]) if row.get(column) else None
-        except ValueError:
+            row[name] = from_json(row[column]) if row.get(column) else None
+        except (TypeError, ValueError, RecursionError):
             row[name] = None
     return row
 

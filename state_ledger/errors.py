@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from state_ledger.sqlite import sqlite3
+from state_ledger.sqlite import says_damaged, sqlite3
 
 
 class StateLedgerError(Exception):
@@ -27,6 +28,28 @@ class StoreAccessError(StateLedgerError):
         self.problem = problem
         self.remedy = remedy
         self.snapshot_possible = snapshot_possible
+
+
+class NoHomeError(StateLedgerError):
+    """This user has no folder in which state-ledger could keep a file."""
+
+
+class StoreUnreadableError(StoreAccessError):
+    """A store cannot be read, or not to its end: most likely the file is damaged.
+
+    error: what SQLite said; None where the damage was seen otherwise. problem: one sentence instead of the usual
+    one, which says what SQLite said.
+    """
+
+    def __init__(self, path: str | Path, error: Exception | None, problem: str = "") -> None:
+        named = shlex.quote(str(path))
+        remedy = f"Look with: state-ledger check {named}"
+        if error is None or says_damaged(error):
+            remedy = (
+                f"See what is damaged with: state-ledger check {named}. Then restore it from a backup, or copy what "
+                f"can be read with: state-ledger repair {named} NEW"
+            )
+        super().__init__(path, problem or f"SQLite cannot read {path} ({error}).", remedy)
 
 
 class SettingsError(StateLedgerError):

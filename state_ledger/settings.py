@@ -71,7 +71,10 @@ class Settings:
     companion: whether the app makes and refreshes the companion of every store it shows.
     metrics: whether the figures of the stores are given to Prometheus.
     query_time_limit_ms: milliseconds that a question of a page or a canned query may take.
+    query_memory_mb: megabytes that SQLite may take in the app, for all that is asked at one time.
     max_limit: the most rows that a question gives.
+    heavy_at_once: how many exports, searches, questions and the like are worked on at a time.
+    heavy_waiting: how many more may wait for their turn before one is sent away.
     markdown_columns: columns, by table, whose text is shown as Markdown.
     markdown_max_characters, markdown_max_brackets: above these, text is cut or shown as it is.
     """
@@ -89,7 +92,10 @@ class Settings:
     metrics: bool = False
     budgets: tuple[Budget, ...] = ()
     query_time_limit_ms: int = 5000
+    query_memory_mb: int = 512
     max_limit: int = 10000
+    heavy_at_once: int = 2
+    heavy_waiting: int = 60
     markdown_columns: Mapping[str, tuple[str, ...]] = field(
         default_factory=lambda: MappingProxyType({"messages": ("content",)})
     )
@@ -226,7 +232,10 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "budgets": as_budgets,
     "metrics": _flag,
     "query_time_limit_ms": _whole(50, 600_000),
+    "query_memory_mb": _whole(32, 1_000_000),
     "max_limit": _whole(1, 1_000_000),
+    "heavy_at_once": _whole(1, 64),
+    "heavy_waiting": _whole(0, 10_000),
     "markdown_columns": _columns,
     "markdown_max_characters": _whole(100, 1_000_000),
     "markdown_max_brackets": _whole(0, 5_000),
@@ -241,7 +250,8 @@ def read_file(path: str | Path) -> Settings:
     try:
         content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
         plugins = content.get("plugins") if isinstance(content, Mapping) else None
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, ValueError, OverflowError, RecursionError, yaml.YAMLError) as error:
+        # ValueError: YAML takes 2026-99-99 for a day, and `!!int x` for a number.
         raise StateLedgerError(f"{path} cannot be read as YAML or JSON: {' '.join(str(error).split())}.") from error
     given = plugins.get(PLUGIN) if isinstance(plugins, Mapping) else None
     return Settings.from_mapping({} if given is None else given, source=path)
@@ -261,12 +271,12 @@ def line_of(source: str | Path, path: Sequence[str]) -> int | None:
     """
     try:
         node = yaml.compose(Path(source).read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+    except (OSError, ValueError, RecursionError, yaml.YAMLError):
         return None
     line = None
     for key in path:
         if isinstance(node, yaml.SequenceNode):
-            if not key.isdigit() or not 0 < int(key) <= len(node.value):
+            if not key.isdecimal() or not 0 < int(key) <= len(node.value):
                 return None
             node = node.value[int(key) - 1]
             line = int(node.start_mark.line) + 1

@@ -14,9 +14,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from state_ledger import copying, processes
+from state_ledger import copying, private, processes
 from state_ledger.errors import StoreAccessError
-from state_ledger.stores import cache_folder
+from state_ledger.homes import cache_folder
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,14 @@ def take(path: str | Path, folder: Path | None = None) -> Snapshot:
     Raises StoreAccessError if the store cannot be copied.
     """
     path = Path(path).absolute()
-    place = _private_folder(folder, copying.size_of(path), path)
+    size = copying.size_of(path)
+    place = private_folder(size, folder)
+    if place is None:
+        raise StoreAccessError(
+            path,
+            f"There is no room for a snapshot of {path} ({size:,} bytes) in {folder or cache_folder() / 'snapshots'}.",
+            "Free some space, or let XDG_CACHE_HOME name a folder with more.",
+        )
     remove_at_exit(place)
     target = place / path.name
     copying.copy(path, target)
@@ -61,21 +68,20 @@ def remove_at_exit(place: Path) -> None:
                 signal.signal(number, lambda number, _frame: sys.exit(128 + number))
 
 
-def _private_folder(folder: Path | None, size: int, source: Path) -> Path:
-    parents = (
-        [folder] if folder else [cache_folder() / "snapshots", Path(tempfile.gettempdir()) / _our_name()]
-    )
+def private_folder(size: int, folder: Path | None = None) -> Path | None:
+    """A new folder of this process with room for a file of some bytes; None if there is none.
+
+    It lies in `folder`, by default in the user's cache or, where that cannot be, among temporary files.
+    What processes left there that were killed is removed on the way.
+    """
+    parents = [folder] if folder else [cache_folder() / "snapshots", Path(tempfile.gettempdir()) / _our_name()]
     for parent in parents:
         with suppress(OSError):
-            parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            private.folder(parent)
             _remove_abandoned(parent)
             if shutil.disk_usage(parent).free > size + 2 * copying.STEP_BYTES:
                 return Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=parent))
-    raise StoreAccessError(
-        source,
-        f"There is no room for a snapshot of {source} ({size:,} bytes) in {parents[0]}.",
-        "Free some space, or let XDG_CACHE_HOME name a folder with more.",
-    )
+    return None
 
 
 def _our_name() -> str:

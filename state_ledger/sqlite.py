@@ -7,6 +7,7 @@ installed, else Python's own.
 
 from __future__ import annotations
 
+import os
 import sqlite3 as _stdlib
 import weakref
 from collections.abc import Callable
@@ -23,8 +24,8 @@ else:
         sqlite3 = _stdlib
 
 __all__ = [
-    "BUSY_TIMEOUT_S", "UNREADABLE", "Connection", "Row", "quoted", "read_only_uri", "reference", "sqlite3",
-    "store_path", "version_info",
+    "BUSY_TIMEOUT_S", "UNREADABLE", "Connection", "Row", "quoted", "read_only_uri", "reference", "says_damaged",
+    "sqlite3", "store_path", "version_info",
 ]  # fmt: skip
 
 Connection = sqlite3.Connection
@@ -32,6 +33,9 @@ Row = sqlite3.Row
 
 UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
 """What reading a damaged file raises; SQLite's words on it may quote bytes of the file that are not UTF-8."""
+
+_DAMAGED = (11, 26)  # SQLITE_CORRUPT and SQLITE_NOTADB; Python names them from 3.11 on
+_WORDS_OF_DAMAGE = ("disk image is malformed", "malformed database schema", "file is not a database")
 
 version_info: tuple[int, ...] = tuple(int(part) for part in sqlite3.sqlite_version.split("."))
 """The linked library's version, for instance `(3, 53, 4)`."""
@@ -51,7 +55,19 @@ def store_path(connection: Connection) -> str:
         rows = connection.execute("PRAGMA database_list").fetchall()
     except sqlite3.DatabaseError:
         return ""
-    return next((str(row[2] or "") for row in rows if row[1] == "main"), "")
+    path = next((str(row[2] or "") for row in rows if row[1] == "main"), "")
+    # SQLite tells its bytes as UTF-8, which is not what names are made of in every locale.
+    return os.fsdecode(path.encode("utf-8", "surrogateescape"))
+
+
+def says_damaged(error: BaseException) -> bool:
+    """Whether an error of SQLite says that a file, or a page of it, is not what it has to be."""
+    if isinstance(error, UnicodeDecodeError):  # SQLite's words, quoting what is damaged
+        return True
+    if not isinstance(error, sqlite3.DatabaseError):
+        return False
+    code = getattr(error, "sqlite_errorcode", 0)
+    return code & 0xFF in _DAMAGED or any(words in str(error) for words in _WORDS_OF_DAMAGE)
 
 
 def quoted(name: str) -> str:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from state_ledger.sqlite import UNREADABLE, Connection, quoted
+from state_ledger.sqlite import UNREADABLE, Connection, quoted, sqlite3
 
 EXACT_UP_TO_BYTES = 256 << 20
 """Up to this size of a file `dbstat` is asked where nothing else is said: it reads about 1 GB a second."""
@@ -242,6 +242,8 @@ def _sample(connection: Connection, table: str, alone: bool, page_size: int) -> 
         if rows:
             seen |= {row[0]: tuple(row[1:]) for row in rows}
             densities.append(len(rows) / (rows[-1][0] - start + 1))
+    if not seen:
+        raise sqlite3.DatabaseError(f"{table} has row ids at its ends and no rows")
     if alone and high - low > COUNT_UP_TO:
         count = int((high - low + 1) * sum(densities) / len(densities))
     else:

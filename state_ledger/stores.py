@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import sys
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from state_ledger.homes import expanded, hermes_home
 
 DEFAULT_PROFILE = "default"
 """The profile of a store that lies in no `profiles/<name>/` folder."""
@@ -75,37 +76,16 @@ def find_stores(environ: Mapping[str, str] | None = None) -> list[Path]:
     Looks in `$HERMES_HOME`, else in `~/.hermes`, for `state.db`, and in every folder of `profiles/`
     beside it. An empty list if there is none.
     """
-    environ = os.environ if environ is None else environ
-    named = environ.get("HERMES_HOME", "").strip()
-    home = Path(named).expanduser() if named else Path.home() / ".hermes"
+    home = hermes_home(environ)
+    if home is None:
+        return []
     found = [home / "state.db", *sorted((home / "profiles").glob("*/state.db"))]
     return [path for path in found if path.is_file()]
 
 
-def cache_folder(environ: Mapping[str, str] | None = None) -> Path:
-    """The folder for what can be made again, by the habit of the system; it may not exist yet."""
-    return _folder_of_ours(environ, "XDG_CACHE_HOME", "Caches", ".cache")
-
-
-def data_folder(environ: Mapping[str, str] | None = None) -> Path:
-    """The folder for what cannot be made again, by the habit of the system; it may not exist yet."""
-    return _folder_of_ours(environ, "XDG_DATA_HOME", "Application Support", ".local/share")
-
-
-def _folder_of_ours(environ: Mapping[str, str] | None, variable: str, on_macos: str, elsewhere: str) -> Path:
-    environ = os.environ if environ is None else environ
-    if sys.platform == "win32":
-        base = environ.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        base = environ.get(variable) or str(Path.home() / "Library" / on_macos)
-    else:
-        base = environ.get(variable) or str(Path.home() / elsewhere)
-    return Path(base).expanduser() / "state-ledger"
-
-
 def _absolute(path: str | Path) -> Path:
     # Not resolve(): a link into `profiles/` is how some people name their stores.
-    return Path(os.path.abspath(Path(path).expanduser()))  # noqa: PTH100
+    return Path(os.path.abspath(expanded(path)))  # noqa: PTH100
 
 
 def _candidates(file: Path) -> list[str]:

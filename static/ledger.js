@@ -21,6 +21,18 @@ document.addEventListener("click", (event) => {
   copy(link.href, link, () => { location.href = link.href; });
 });
 
+// The list of stores covers the page: Escape closes it, and so does going on to what is behind it.
+for (const list of document.querySelectorAll(".switcher")) {
+  list.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !list.open) return;
+    list.open = false;
+    list.querySelector("summary").focus();
+  });
+  list.addEventListener("focusout", (event) => {
+    if (event.relatedTarget && !list.contains(event.relatedTarget)) list.open = false;
+  });
+}
+
 // A command is selected whole by a click; where scripts may copy, a button does both.
 for (const command of navigator.clipboard ? document.querySelectorAll(".command") : []) {
   const button = document.createElement("button");
@@ -30,6 +42,17 @@ for (const command of navigator.clipboard ? document.querySelectorAll(".command"
   button.addEventListener("click", () => copy(code.textContent, button, () => getSelection().selectAllChildren(code)));
   command.append(button);
 }
+
+// What scrolls is a stop for the keyboard, which then scrolls it; what does not is none on its way. Whether it
+// does is known when it is shown, which for most of a transcript is when its fold is opened.
+const boxes = new ResizeObserver((entries) => {
+  for (const { target } of entries) {
+    const scrolls = target.scrollHeight > target.clientHeight || target.scrollWidth > target.clientWidth;
+    if (scrolls) target.tabIndex = 0;
+    else target.removeAttribute("tabindex");
+  }
+});
+for (const box of document.querySelectorAll(".said pre, .ledger-markdown table")) boxes.observe(box);
 
 // A message inside a fold is where the link to it leads.
 function reveal() {

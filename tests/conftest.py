@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import importlib.metadata
 import os
 import shutil
 import socket
@@ -24,6 +26,7 @@ from state_ledger import sessions
 from state_ledger.session_db import SessionDB
 from state_ledger.sqlite import sqlite3
 from state_ledger.writing.writer import Writer
+from tests import prepared
 
 # Machines that run the tests are shared: a slow example says nothing about the code.
 settings.register_profile("state-ledger", deadline=None, max_examples=60)
@@ -32,6 +35,13 @@ settings.load_profile("state-ledger")
 EXAMPLES_VARIABLE = "STATE_LEDGER_EXAMPLES_DIVISOR"
 """Divides the number of examples of every law: for a second run of the suite on other libraries."""
 EXAMPLES_DIVISOR = int(os.environ.get(EXAMPLES_VARIABLE, "1"))
+
+THOROUGH = os.environ.get("STATE_LEDGER_STRESS") == "1"
+"""The nightly mode: every combination instead of a part of them."""
+
+
+STRESS = os.environ.get("STATE_LEDGER_STRESS") == "1"
+"""Whether the long forms run, as they do at night."""
 
 
 def fewer(number: int, least: int = 1) -> int:
@@ -48,6 +58,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             held = getattr(law, "_hypothesis_internal_use_settings", settings.default)
             law._hypothesis_internal_use_settings = settings(held, max_examples=max(5, held.max_examples // divisor))
 
+
+# Datasette asks for the version of each plugin at every start, which reads the metadata of the package
+# it comes with: dozens of times the same text, and two thirds of what an instance of a test costs.
+importlib.metadata.Distribution.metadata = property(functools.cache(importlib.metadata.Distribution.metadata.fget))
 
 ROOT = Path(__file__).resolve().parents[1]
 unix = pytest.mark.skipif(sys.platform == "win32", reason="a process cannot be killed like this there")
@@ -179,6 +193,8 @@ def make_datasette() -> Iterator[Callable[..., Any]]:
         paths = [paths] if isinstance(paths, (str, Path)) else paths
         datasette = Datasette([str(path) for path in paths], **options)
         made.append(datasette)
+        # Its client on the 1.0 line makes the whole application anew for every request; a server makes it once.
+        datasette.app = functools.cache(datasette.app)
         await datasette.invoke_startup()
         return datasette
 
@@ -197,12 +213,12 @@ class Servers:
     """
 
     def __init__(self) -> None:
-        self.processes: list[subprocess.Popen[bytes]] = []
+        self.processes: list[Any] = []
 
-    def __call__(self, paths: Sequence[str | Path], *options: str, command: Sequence[str] | None = None) -> str:
+    def __call__(self, paths: Sequence[str | Path], *options: str) -> str:
         port = free_port()
-        arguments = [*(command or DATASETTE), *map(str, paths), "--port", str(port), *options]
-        self.processes.append(subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        arguments = [*map(str, paths), "--port", str(port), *options]
+        self.processes.append(prepared.start("-m", "datasette", "serve", *arguments))
         address = f"http://127.0.0.1:{port}"
         wait_for(address, self.processes[-1])
         return address
@@ -237,9 +253,6 @@ def serving() -> Iterator[Callable[..., str]]:
     servers.end()
 
 
-DATASETTE = (sys.executable, "-m", "datasette", "serve")
-
-
 def names_in(folder: Path) -> list[str]:
     """The names of what is in a folder, sorted."""
     return sorted(file.name for file in folder.iterdir())
@@ -251,14 +264,14 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def wait_for(address: str, process: subprocess.Popen[Any], patience_s: float = 30.0) -> None:
+def wait_for(address: str, process: Any, patience_s: float = 120.0) -> None:
     deadline = time.monotonic() + patience_s
     while time.monotonic() < deadline:
         assert process.poll() is None, f"the server ended with {process.returncode}"
         try:
             fetch(f"{address}/-/versions.json")
         except OSError:
-            time.sleep(0.1)
+            time.sleep(0.02)
         else:
             return
     raise AssertionError(f"{address} did not answer in {patience_s} s")
@@ -337,10 +350,5 @@ def run_as_nobody(code: str, *arguments: str | Path) -> subprocess.CompletedProc
     """Runs code in a process that gives up root after its imports: the Python itself may be root's own."""
     with tempfile.TemporaryDirectory(prefix="state-ledger-nobody-") as home:
         os.chown(home, NOBODY, NOBODY)
-        return subprocess.run(
-            [sys.executable, "-c", BECOME_NOBODY + code, *map(str, arguments)],
-            env={**os.environ, "HOME": home, "XDG_CACHE_HOME": home, "PYTHONDONTWRITEBYTECODE": "1"},
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
+        environment = {**os.environ, "HOME": home, "XDG_CACHE_HOME": home, "PYTHONDONTWRITEBYTECODE": "1"}
+        return prepared.run("-c", BECOME_NOBODY + code, *arguments, env=environment)

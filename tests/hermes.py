@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from state_ledger.stores import cache_folder
+from state_ledger.homes import cache_folder
 
 VERSIONS = ("0.13.0", "0.16.0", "0.19.0")
 """Releases whose stores have the schemas 11, 14 and 22."""

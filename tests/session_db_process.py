@@ -64,20 +64,26 @@ def complaints(store: Any) -> list[str]:
     return found
 
 
-def append_for(store: Any, session: str, seconds: float, log: str, pause: float = 0.0) -> int:
-    """Appends with a pause (seconds) after each, by default none, and writes `id content` of each acknowledged message to the file `log`."""
+def append_for(store: Any, session: str, seconds: float, log: str, pause_s: float = 0.0) -> int:
+    """Appends with a pause after each, by default none; writes `id content` of each acknowledged message to `log`."""
+    return len(append_timed(store, session, seconds, log, pause_s))
+
+
+def append_timed(store: Any, session: str, seconds: float, log: str, pause_s: float = 0.0) -> list[float]:
+    """As `append_for`; the milliseconds that each took."""
     end = time.monotonic() + seconds
-    done = 0
+    taken: list[float] = []
     with open(log, "w", encoding="utf-8", buffering=1) as acknowledged:  # noqa: PTH123
         while time.monotonic() < end:
-            role, text = TURN[done % 2]
-            content = text.format(n=done, who=session)
+            role, text = TURN[len(taken) % 2]
+            content = text.format(n=len(taken), who=session)
+            began = time.perf_counter()
             number = store.append_message(session, role, content)
+            taken.append((time.perf_counter() - began) * 1000)
             acknowledged.write(f"{number} {content}\n")
-            done += 1
-            if pause:
-                time.sleep(pause)
-    return done
+            if pause_s:
+                time.sleep(pause_s)
+    return taken
 
 
 def append_many(store: Any, session: str, count: int, turn: int = 1) -> tuple[float, float]:
@@ -106,7 +112,10 @@ def timed(store: Any, method: str, times: int, arguments: Any, named: Any) -> li
     return taken
 
 
-JOBS = {job.__name__: job for job in (parameters, rows, complaints, append_for, append_many, timed, description)}
+JOBS = {
+    job.__name__: job
+    for job in (parameters, rows, complaints, append_for, append_timed, append_many, timed, description)
+}
 
 
 def main() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import signal
 import stat
 import subprocess
 import sys
@@ -123,34 +122,6 @@ def test_the_log_of_a_program_that_crashed_is_in_the_backup_and_left_as_it_was(l
     assert not made.compared
     after = crashed.read_bytes(), Path(f"{crashed}-wal").read_bytes(), names_in(live.parent)
     assert after == (*before[:2], sorted([*before[2], "backups"]))
-
-
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from state_ledger.backup import back_up
-steps = 0
-def told(done, total):
-    global steps
-    steps += 1
-    if steps == int(sys.argv[3]) or done == total:
-        os.kill(os.getpid(), signal.SIGKILL)
-back_up(Path(sys.argv[1]), Path(sys.argv[2]), keep=1, progress=told)
-"""
-
-
-@unix
-def test_a_killed_backup_leaves_no_half_file_and_its_rest_is_cleared_away(live: Path, folder: Path) -> None:
-    first = back_up(live, folder)
-    before = live.read_bytes()
-    for step in (1, 2, 1000):
-        process = subprocess.run([sys.executable, "-c", KILLED, live, folder, str(step)], cwd=ROOT)
-        assert process.returncode == -signal.SIGKILL
-        assert places.existing(live, folder) == [first.path]
-        assert len([name for name in names_in(folder) if name.endswith(".part")]) == 1
-    assert live.read_bytes() == before and asked(live, "PRAGMA integrity_check") == [("ok",)]
-    second = back_up(live, folder)
-    assert names_in(folder) == sorted([first.path.name, second.path.name])
 
 
 def test_without_room_nothing_is_begun(live: Path, disk: Callable[[int], Path]) -> None:

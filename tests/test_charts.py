@@ -17,7 +17,8 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def parse(svg: str) -> ElementTree.Element:
     """The chart as a tree; raises if it is not well-formed."""
-    return ElementTree.fromstring(svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1))
+    root = ElementTree.fromstring(svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1))
+    return root if root.tag == f"{SVG}svg" else root[-1]
 
 
 def days(count: int, cost: float | None = 1.0) -> list[Bar]:
@@ -151,8 +152,18 @@ def test_sparkline_leaves_out_what_is_not_known() -> None:
     assert len([r for r in chart.iter(f"{SVG}rect")]) == 2
 
 
-def test_a_chart_is_one_named_and_described_image() -> None:
-    chart = stacked(days(2))
+def test_a_chart_with_links_is_a_figure_that_its_caption_describes_and_no_image() -> None:
+    """An image has no inside for those who do not see it: links may not be in one."""
+    bars = days(2)
+    figure = ElementTree.fromstring(charts.stacked_bars(bars, name="c", title="Cost", description="Dollars per day."))
+    caption, drawing = figure
+    assert (figure.tag, caption.tag, caption.text) == ("figure", "figcaption", "Cost. Dollars per day.")
+    assert drawing.get("aria-hidden") == "true" and drawing.get("role") is None
+    assert {link.get("tabindex") for link in drawing.iter("a")} == {"-1"}
+
+
+def test_a_chart_without_links_is_one_named_and_described_image() -> None:
+    chart = stacked([Bar("2026-01-01", [Segment("alpha", 1.0)])])
     assert chart.get("role") == "img"
     named = (chart.get("aria-labelledby") or "").split()
     ids = {element.get("id"): element.text for element in chart.iter() if element.get("id")}

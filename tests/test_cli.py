@@ -16,19 +16,23 @@ from click.testing import CliRunner
 from state_ledger import __version__
 from state_ledger.cli import main, serving
 from state_ledger.sqlite import sqlite3
+from tests import prepared
 from tests.conftest import fetch, free_port, names_in
 
-COMMAND = [sys.executable, "-c", "from state_ledger.cli import main; main()"]
+HERE = """
+import os, sys
+import datasette.cli, state_ledger.cli, state_ledger.cli.serving
+def become(command, environment):
+    os.environ.update(environment)
+    datasette.cli.cli(command[3:])
+state_ledger.cli.serving._become = become
+state_ledger.cli.main()
+"""
+"""Our command, except that Datasette runs in the process that is here instead of taking its place."""
 
 
 def _run(*arguments: str | Path, **environ: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=90,
-        env={**os.environ, **environ},
-    )
+    return prepared.run("-c", HERE, *arguments, timeout=90, env={**os.environ, **environ})
 
 
 @pytest.mark.parametrize(
@@ -67,7 +71,8 @@ def test_version():
 
 
 def test_a_store_that_is_named_is_served(small_store):
-    answer = _run("serve", small_store(), "--get", "/state/sessions.json?_shape=array")
+    words = ("serve", small_store(), "--get", "/state/sessions.json?_shape=array")
+    answer = prepared.run(*prepared.COMMAND, *words, timeout=90)
     assert answer.returncode == 0, answer.stderr
     assert json.loads(answer.stdout)[0]["id"] == "first"
 
@@ -141,26 +146,18 @@ def test_a_snapshot_is_shown_instead_of_the_store(small_store, tmp_path):
 def test_another_users_store_is_shown_by_a_snapshot(small_store, open_folder, as_nobody):
     path = small_store(journal="wal", folder=open_folder)
     open_folder.chmod(0o777)
-    # Python itself may be closed to the other user, so Datasette runs in the process that is here.
-    code = """
-import runpy, state_ledger.cli
-def become(command, environment):
-    os.environ.update(environment)
-    datasette.cli.cli(command[3:])
-import state_ledger.cli.serving
-state_ledger.cli.serving._become = become
-state_ledger.cli.main(["serve", sys.argv[1], *sys.argv[2:], "--get", "/state/sessions.json?_shape=array"])
-"""
-    refused = as_nobody(code, path)
+    # Python itself may be closed to the other user, so Datasette cannot take the place of the process.
+    words = ("serve", path, "--get", "/state/sessions.json?_shape=array")
+    refused = as_nobody(HERE, *words)
     assert refused.returncode == 1 and "--snapshot" in refused.stderr
-    shown = as_nobody(code, path, "--snapshot")
+    shown = as_nobody(HERE, *words, "--snapshot")
     assert json.loads(shown.stdout)[0]["id"] == "first", shown.stderr
     assert names_in(open_folder) == ["state.db"]
 
 
 def test_the_address_is_printed_and_answers_and_ctrl_c_ends_it(small_store):
     port = free_port()
-    arguments = [*COMMAND, "serve", str(small_store()), "--no-browser", "--port", str(port)]
+    arguments = [sys.executable, *prepared.COMMAND, "serve", str(small_store()), "--no-browser", "--port", str(port)]
     process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert f"http://127.0.0.1:{port}/" in process.stdout.readline()

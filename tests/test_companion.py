@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import random
 import shutil
-import signal
 import stat
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -317,40 +315,6 @@ def test_a_damaged_companion_is_no_companion_and_is_made_anew(store: Path, damag
     status(store)
     refresh(store)
     assert contents(store) == expected
-
-
-def test_a_process_killed_at_any_moment_leaves_what_the_next_one_goes_on_from(
-    store: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    source = random.Random(5)
-    append(store, [text(source) for _ in range(6000)])
-    code = (
-        "import sys\nfrom state_ledger.companion.building import *\nprint('begins', flush=True)\n"
-        "refresh(sys.argv[1], pace=Pace(rows=40))"
-    )
-    reached = []
-    for number in range(12):
-        process = subprocess.Popen([sys.executable, "-c", code, str(store)], stdout=subprocess.PIPE)
-        assert process.stdout is not None
-        process.stdout.readline()
-        time.sleep(source.uniform(0.0, 0.25))
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        process.stdout.close()
-        if number % 4 == 3:
-            change(store, f"DELETE FROM messages WHERE id BETWEEN {number * 10} AND {number * 10 + 5}")
-        if companion_path(store).exists():
-            reached.append(status(store).covered_up_to or 0)
-    assert reached == sorted(reached)
-    refresh(store)
-    left = contents(store)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "fresh"))
-    refresh(store)
-    fresh = contents(store)
-    # What was read before it was deleted is in the index still, but is no longer told of.
-    held = {number for number, _ in left["held"]}
-    left["tokens"] = [token for token in left["tokens"] if token[1] in held]
-    assert left == fresh
 
 
 def test_processes_that_build_at_once_make_one_companion(

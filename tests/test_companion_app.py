@@ -17,6 +17,7 @@ from state_ledger.companion.identity import companion_path
 from state_ledger.companion.reading import open_for_search
 from state_ledger.companion.status import status
 from state_ledger.plugins import compat
+from tests import prepared
 from tests.companions import append, change, ids
 from tests.conftest import fetch
 
@@ -39,10 +40,7 @@ def store(small_store: Callable[..., Path]) -> Path:
 
 def index(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own."""
-    code = "from state_ledger.cli import main; main()"
-    return subprocess.run(
-        [sys.executable, "-c", code, "index", *map(str, arguments)], capture_output=True, text=True, timeout=120
-    )
+    return prepared.run(*prepared.COMMAND, "index", *arguments, timeout=120)
 
 
 def wait_until(holds: Callable[[], Any]) -> None:

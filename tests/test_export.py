@@ -21,14 +21,13 @@ from state_ledger.portability.formats import FORMATS, csv_rows, html_page, markd
 from state_ledger.portability.scope import NothingToExport, Scope
 from state_ledger.portability.source import Source
 from state_ledger.sqlite import sqlite3
-from tests.conftest import drop_triggers, fewer, names_in
+from tests import prepared
+from tests.conftest import STRESS, drop_triggers, names_in
 from tests.exported import CASE_16, CASE_20, cells, exported, exported_bytes, lines, write
-
-COMMAND = [sys.executable, "-c", "from state_ledger.cli import main; main()"]
 
 
 def run(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run([*COMMAND, *map(str, arguments)], capture_output=True, timeout=120, cwd=cwd)
+    return prepared.run(*prepared.COMMAND, *arguments, timeout=120, cwd=cwd, text=False)
 
 
 def beside(folder: Path) -> list[str]:
@@ -244,7 +243,7 @@ def test_html_is_one_file_that_forbids_itself_everything(tmp_path: Path) -> None
     """Case 20."""
     text = exported(write(tmp_path / "state.db", CASE_20), "html")
     assert "default-src 'none'; style-src 'unsafe-inline'" in text
-    for tag in ("<script", "<img", "<svg", "<a ", "<link", "<iframe", "javascript:alert(4)\"", " onerror=alert(3)>"):
+    for tag in ("<script", "<img", "<svg", "<a ", "<link", "<iframe", 'javascript:alert(4)"', " onerror=alert(3)>"):
         assert tag not in text.replace("&lt;script", ""), tag
     assert "kite &amp; co" in text and "&amp;amp;" not in text
     assert "&lt;img src=x onerror=alert(7)&gt;" in text
@@ -447,7 +446,8 @@ print(peak() - idle)
 def test_memory_stays_flat_however_many_messages(tmp_path: Path) -> None:
     """Bug log 108."""
     small, large = tmp_path / "small.db", tmp_path / "large.db"
-    for path, number in ((small, 1000), (large, fewer(300_000))):
+    many = 300_000 if STRESS else 75_000
+    for path, number in ((small, 1000), (large, many)):
         SessionDB(path).close()
         connection = sqlite3.connect(path)
         drop_triggers(connection)
@@ -464,7 +464,7 @@ def test_memory_stays_flat_however_many_messages(tmp_path: Path) -> None:
         done = subprocess.run(
             [sys.executable, "-c", MEASURE, small, large, form], capture_output=True, text=True, timeout=300, check=True
         )
-        assert int(done.stdout.split()[-1]) < 100_000, f"{form}: {done.stdout} kB"
+        assert int(done.stdout.split()[-1]) < many // 3, f"{form}: {done.stdout} kB"  # a third of a kB for each
 
 
 def test_iterating_all_sessions_is_still_what_it_was(demo_store: Path) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,10 +17,9 @@ from state_ledger.portability.importing import Summary, import_files
 from state_ledger.portability.scope import Scope
 from state_ledger.sqlite import sqlite3
 from state_ledger.writing.writer import Writer
+from tests import prepared
 from tests.conftest import names_in
 from tests.exported import CASE_16, exported, lines, write
-
-COMMAND = [sys.executable, "-c", "from state_ledger.cli import main; main()"]
 
 TOTALS = """SELECT sum(api_call_count), sum(input_tokens), sum(output_tokens), sum(cache_read_tokens),
  sum(cache_write_tokens), sum(reasoning_tokens), round(sum(cost_usd), 9), round(sum(actual_usd), 9),
@@ -173,9 +170,7 @@ def stores(tmp_path: Path) -> Iterator[tuple[Path, Writer]]:
     writer.close()
 
 
-EXAMPLES = settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=30
-)
+EXAMPLES = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=30)
 
 
 @EXAMPLES
@@ -332,7 +327,7 @@ def test_a_bad_line_is_named_and_nothing_of_its_session_is_stored(
         three[place] = line
     file = tmp_path / "bad.jsonl"
     file.write_bytes("\n".join(three).encode("utf-8", "surrogateescape"))
-    done = subprocess.run([*COMMAND, "import", file, tmp_path / "back.db"], capture_output=True, text=True, timeout=60)
+    done = prepared.run(*prepared.COMMAND, "import", file, tmp_path / "back.db")
     assert done.returncode == 1
     assert f"{file}, line {place + (0 if line is None else 1)}: " in done.stderr and word in done.stderr
     assert "2 sessions with 4 messages were imported." in done.stdout
@@ -386,8 +381,8 @@ def test_exports_of_hermes_are_taken_in_each_of_their_shapes(tmp_path: Path) -> 
 def test_the_command_makes_the_store_and_tells_what_it_did(tmp_path: Path, three: list[str]) -> None:
     file = tmp_path / "three.jsonl"
     file.write_text("\n".join(three), "utf-8")
-    done = subprocess.run([*COMMAND, "import", file, file, tmp_path / "n.db"], capture_output=True, text=True)
+    done = prepared.run(*prepared.COMMAND, "import", file, file, tmp_path / "n.db")
     assert done.returncode == 0, done.stderr
     assert done.stdout == "3 sessions with 6 messages were imported.\n3 sessions were there already.\n"
-    missing = subprocess.run([*COMMAND, "import", "none", tmp_path / "m.db"], capture_output=True, text=True)
+    missing = prepared.run(*prepared.COMMAND, "import", "none", tmp_path / "m.db")
     assert missing.returncode != 0 and "m.db" not in names_in(tmp_path)

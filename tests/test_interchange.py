@@ -1,12 +1,11 @@
 """One file, two programs: stores go back and forth between us and the real Hermes Agent, and are shared live.
 
 Every store here is opened by separate processes, ours with our SQLite and the real program's with its
-own, as on a user's machine. STATE_LEDGER_STRESS=1 lets the live tests run for 30 s instead of 8.
+own, as on a user's machine. STATE_LEDGER_STRESS=1 lets the live tests run for 30 s instead of 4.
 """
 
 from __future__ import annotations
 
-import os
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -18,12 +17,12 @@ import pytest
 from state_ledger.connection import open_for_reading
 from state_ledger.demo import make_demo
 from state_ledger.sqlite import sqlite3
-from tests.conftest import fewer
+from tests.conftest import STRESS, fewer
 from tests.hermes import VERSIONS as RELEASES
 from tests.hermes import StoreProcess, our_store, real_store
 from tests.interchange_books import SEARCHED, STRUCTURED, Books, Snapshot, missing, write_books
 
-SECONDS = 30.0 if os.environ.get("STATE_LEDGER_STRESS") == "1" else 8.0
+SECONDS = 30.0 if STRESS else 4.0
 
 COUNTERS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
 

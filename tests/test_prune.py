@@ -393,34 +393,6 @@ def test_a_writer_that_never_pauses_is_let_in_and_loses_nothing(crowded: Path, t
     assert_whole(path)
 
 
-@unix
-def test_a_killed_prune_leaves_every_session_whole_or_gone(crowded: Path, tmp_path: Path) -> None:
-    path = crowd(crowded, tmp_path)
-    left = 242
-    for _ in range(3):
-        process = subprocess.Popen(
-            [sys.executable, "-c", VERB, "prune", path, "--older-than", "90", "--yes", "--no-backup"],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        with closing(sqlite3.connect(path)) as watching:
-            while (now := count(watching, "SELECT count(*) FROM sessions")) >= left and process.poll() is None:
-                time.sleep(0.002)
-        process.kill()
-        process.wait(timeout=60)
-        assert_whole(path)
-        with closing(sqlite3.connect(path)) as connection:
-            old = "SELECT count(*) FROM messages WHERE session_id GLOB 'old*'"
-            number = count(connection, "SELECT count(*) FROM sessions WHERE id GLOB 'old*'")
-            assert count(connection, old) == 12 * number
-            assert count(connection, "SELECT count(*) FROM messages") == 12 * number + 6
-            assert count(connection, f"{old} AND session_id NOT IN (SELECT id FROM sessions)") == 0
-        assert number + 2 <= now <= left
-        left = number + 2
-    again = run("prune", path, "--older-than", 90, "--yes", "--no-backup")
-    assert again.exit_code == 0 and len(planned(path).delete) == 0
-    assert_whole(path)
-
-
 def count(connection: Any, sql: str) -> int:
     return int(connection.execute(sql).fetchone()[0])
 

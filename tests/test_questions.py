@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +172,37 @@ def test_a_file_that_cannot_be_used_is_named(tmp_path: Path, text: str, says: st
     with pytest.raises(questions.MalformedQuestion, match=says) as caught:
         questions.read(path)
     assert "wrong.sql" in str(caught.value)
+
+
+async def test_a_file_that_cannot_be_used_is_told_of_and_leaves_the_other_questions(
+    tmp_path: Path, small_store: Any, make_datasette: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shipped = questions.assets.folder
+    shutil.copytree(shipped("canned_queries"), tmp_path / "canned_queries")
+    (tmp_path / "canned_queries" / "cost" / "mine.sql").write_bytes(b"-- ---\n-- title: \xff\n-- ---\nSELECT 1")
+
+    def folder(name: str) -> Path:
+        return tmp_path / name if name == "canned_queries" else shipped(name)
+
+    def forget() -> None:
+        for kept in (questions._all, questions.load, questions.of_stores, questions.named):
+            kept.cache_clear()
+
+    monkeypatch.setattr(questions.assets, "folder", folder)
+    forget()
+    try:
+        datasette = await make_datasette(small_store())
+        home = await datasette.client.get("/state", follow_redirects=True)
+        assert home.status_code == 200
+        assert "A canned query cannot be used" in home.text and "mine.sql" in home.text
+        assert (await datasette.client.get("/state/cost_per_day.json?_shape=objects")).status_code == 200
+        assert questions.malformed() and "mine" not in questions.load()
+        with pytest.raises(questions.MalformedQuestion, match=r"mine\.sql"):
+            questions.named("mine")
+    finally:
+        monkeypatch.undo()
+        forget()
+    assert not questions.malformed(), "a shipped canned query cannot be used"
 
 
 def test_cron_jobs_sum_their_runs(tmp_path: Path) -> None:

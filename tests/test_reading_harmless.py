@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from state_ledger.sqlite import sqlite3
+from tests import prepared
 from tests.conftest import SHARED_STORES, fetch, names_in
 from tests.writers import WRITER
 
@@ -175,6 +176,17 @@ async def test_looking_for_changes_is_rare(small_store, make_datasette):
     assert len(looks) <= 2 * threads + 2  # one for each new connection, one or two for the clock
 
 
+async def test_a_store_that_breaks_takes_no_page_of_another_with_it(small_store, make_datasette, tmp_path):
+    broken, sound = small_store("broken.db"), small_store("sound.db")
+    datasette = await make_datasette([broken, sound])
+    assert (await datasette.client.get("/sound/sessions")).status_code == 200
+    datasette.get_database("broken").look_every_s = 0
+    (tmp_path / "zeros").write_bytes(bytes(10_000))
+    (tmp_path / "zeros").replace(broken)
+    for path, status in (("/broken/sessions", 503), ("/sound/sessions", 200), ("/nowhere", 404)):
+        assert (await datasette.client.get(path)).status_code == status, path
+
+
 @pytest.mark.parametrize("ending", ["", ".json"])
 async def test_a_store_that_breaks_while_it_is_served_is_a_sentence(small_store, make_datasette, tmp_path, ending):
     path = small_store()
@@ -257,8 +269,7 @@ def test_an_immutable_store_with_a_log_shows_the_log(small_store, served):
 
 
 def _serve_once(path: Path) -> subprocess.CompletedProcess[str]:
-    arguments = [sys.executable, "-m", "datasette", "serve", str(path), "--get", "/-/databases.json"]
-    return subprocess.run(arguments, capture_output=True, text=True, timeout=60)
+    return prepared.run("-m", "datasette", "serve", path, "--get", "/-/databases.json")
 
 
 async def test_a_stock_page_that_runs_out_of_time_says_so(demo_store: Path, make_datasette: Any) -> None:

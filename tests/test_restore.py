@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import stat
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -22,7 +19,7 @@ from state_ledger.cli import main, output
 from state_ledger.errors import BackupError, StateLedgerError
 from state_ledger.session_db import SessionDB
 from state_ledger.sqlite import sqlite3
-from tests.conftest import ROOT, filling, names_in, unix
+from tests.conftest import filling, names_in
 
 
 @pytest.fixture
@@ -116,25 +113,6 @@ def test_a_disk_that_fills_up_keeps_nothing_of_a_store(
     with pytest.raises(BackupError, match="was not made: there is no room left"):
         restore(made.path, small / "state.db", progress=filling(small / "ballast"))
     assert names_in(small) == ["ballast"]
-
-
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from state_ledger.backup.restoring import restore
-restore(Path(sys.argv[1]), Path(sys.argv[2]), progress=lambda done, total: os.kill(os.getpid(), signal.SIGKILL))
-"""
-
-
-@unix
-def test_a_killed_restore_makes_no_store_and_the_next_one_does(backup: Path, tmp_path: Path) -> None:
-    target = tmp_path / "new" / "state.db"
-    process = subprocess.run([sys.executable, "-c", KILLED, backup, target], cwd=ROOT)
-    assert process.returncode == -signal.SIGKILL
-    (left,) = names_in(target.parent)
-    assert left.startswith(".state.db.") and left.endswith(".part")
-    restore(backup, target)
-    assert names_in(target.parent) == ["state.db"]
 
 
 def test_the_verbs_speak_json_and_in_sentences(live: Path, tmp_path: Path) -> None:

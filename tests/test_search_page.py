@@ -82,7 +82,7 @@ async def test_hits_are_grouped_by_conversation_with_title_source_model_and_time
 
 async def test_each_hit_shows_the_messages_around_it(client: Any) -> None:
     html = (await client.get("/state/-/search?q=north")).text
-    assert re.findall(r'class="beside">.*?</span> ?<span class="who">(\w+)</span> ([^<]+)</p>', html) == [
+    assert re.findall(r'class="around">.*?</span> ?<span class="who">(\w+)</span> ([^<]+)</p>', html) == [
         ("user", "Where is the harbour?")
     ]
     html = (await client.get('/state/-/search?q="old harbour"')).text

@@ -127,3 +127,7 @@ async def test_json_and_csv_answer(tmp_path: Path, make_datasette: Any) -> None:
         for form in ("", ".json", ".csv"):
             assert (await client.get(f"/state/search_sessions{form}?q={q}")).status_code == 200
 
+
+@given(st.text(st.characters(max_codepoint=127), max_size=12))
+def test_stored_bytes_are_folded_like_what_is_typed(text: str) -> None:
+    assert folded_name(text.encode()) == folded_name(text)

@@ -14,6 +14,7 @@ from state_ledger import SessionDB, questions
 from state_ledger.plugins import compat
 from state_ledger.portability.formats import FORMATS
 from state_ledger.portability.scope import KINDS
+from tests import pages_seen
 
 DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "serving.md"
 SECRET_WORD = "lighthousekeeper"
@@ -83,18 +84,36 @@ async def test_nothing_is_reachable_without_logging_in(make_datasette: Callable[
             assert word not in text, address
 
 
-async def test_every_route_of_the_app_is_asked(make_datasette: Callable[..., Any], store: Path) -> None:
-    """A route that is added has to be added above, or to be harmless."""
-    datasette = await serve(make_datasette, store)
-    asked = [address.partition("?")[0] for address in addresses(datasette)]
-    ours = [
+def our_routes(datasette: Any) -> list[re.Pattern[str]]:
+    """The patterns of all addresses of ours but those of static files."""
+    return [
         pattern
         for pattern, view in datasette._routes()
         if "state_ledger.plugins" in str(getattr(view, "__module__", "")) or "/-/export" in pattern.pattern
         if "/static/" not in pattern.pattern
     ]
+
+
+async def test_every_route_of_the_app_is_asked(make_datasette: Callable[..., Any], store: Path) -> None:
+    """A route that is added has to be added above, or to be harmless."""
+    datasette = await serve(make_datasette, store)
+    asked = [address.partition("?")[0] for address in addresses(datasette)]
+    ours = our_routes(datasette)
     unasked = [pattern.pattern for pattern in ours if not any(pattern.match(address) for address in asked)]
     assert unasked == []
+
+
+async def test_every_route_with_a_page_is_looked_over_for_accessibility(
+    make_datasette: Callable[..., Any], store: Path, demo_store: Path
+) -> None:
+    """A route that is added has to be among the pages of that test, or to answer with something other than a page."""
+    seen = pages_seen.pages(demo_store)
+    assert [*seen] == [*pages_seen.OWN, *pages_seen.STOCK]
+    paths = [page.path.partition("?")[0] for page in seen.values()]
+    ours = [pattern for pattern in our_routes(await serve(make_datasette, store))
+            if not any(part in pattern.pattern for part in pages_seen.NO_PAGES)]  # fmt: skip
+    missed = {each.pattern for each in ours if not any(map(each.match, paths))}
+    assert len(ours) > 10 and missed == pages_seen.OTHER_ADDRESSES
 
 
 async def test_who_is_allowed_sees_it(make_datasette: Callable[..., Any], store: Path) -> None:

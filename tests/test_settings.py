@@ -19,8 +19,9 @@ from state_ledger.errors import SettingsError
 from state_ledger.plugins import compat
 from state_ledger.plugins.stores import registry
 from state_ledger.settings import PLUGIN, Settings
+from tests import prepared
 
-from .conftest import DATASETTE, fetch, free_port
+from .conftest import fetch, free_port
 
 NAMES = [each.name for each in dataclasses.fields(Settings)]
 DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "settings.md"
@@ -42,7 +43,10 @@ WRONG: Mapping[str, tuple[Any, str]] = {
     "metrics": ("on", "true or false"),
     "budgets": (50, "a list of budgets, each with per and usd or tokens"),
     "query_time_limit_ms": (10, "a whole number from 50 to 600000"),
+    "query_memory_mb": (8, "a whole number from 32 to 1000000"),
     "max_limit": (0, "a whole number from 1 to 1000000"),
+    "heavy_at_once": (0, "a whole number from 1 to 64"),
+    "heavy_waiting": (-1, "a whole number from 0 to 10000"),
     "markdown_columns": (["content"], "a mapping of table names to lists of column names"),
     "markdown_max_characters": (1.5, "a whole number from 100 to 1000000"),
     "markdown_max_brackets": (True, "a whole number from 0 to 5000"),
@@ -63,8 +67,7 @@ def plainly(settings: Settings) -> dict[str, Any]:
 
 def refused(*options: str | Path) -> subprocess.CompletedProcess[str]:
     """A real `datasette serve` that is meant to end by itself."""
-    command = [*DATASETTE, "--port", str(free_port()), *map(str, options)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+    return prepared.run("-m", "datasette", "serve", "--port", str(free_port()), *options)
 
 
 def assert_one_sentence(ended: subprocess.CompletedProcess[str], *parts: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -319,18 +318,17 @@ async def test_a_quick_count_is_shown(make_datasette: Any, shared_store: Store) 
 def test_a_browser_finds_nothing_to_object_to(served: Callable[..., str], shared_store: Store) -> None:
     """The content policy lets every stock page's own scripts and styles work, and no script in data."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if chromium is None:
+    from tests.test_browser import CHROMIUM, FLAGS
+
+    if CHROMIUM is None:
         pytest.skip("there is no Chromium on this machine")
     address = served([shared_store("schema-23.db")])
-    flags = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
-             "--disable-background-networking", "--disable-component-update"]  # fmt: skip
     store = "/schema-23"
     paths = ["/-/datasette", f"{store}/-/tables", f"{store}/messages?_facet=role", f"{store}/messages/1",
              f"{store}?sql=select+*+from+sessions", f"{store}/cost_per_model"]  # fmt: skip
     said: list[str] = []
     with playwright.sync_playwright() as runner:
-        browser = runner.chromium.launch(executable_path=chromium, args=flags)
+        browser = runner.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         page = browser.new_page(viewport={"width": 390, "height": 800})
         page.on("console", lambda message: said.append(message.text))
         page.on("pageerror", lambda error: said.append(str(error)))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from state_ledger.stores import DEFAULT_PROFILE, cache_folder, find_stores, name_stores, profile_of
+from state_ledger.stores import DEFAULT_PROFILE, find_stores, name_stores, profile_of
 
 
 @pytest.mark.parametrize(
@@ -68,20 +68,6 @@ def test_the_agents_own_folder_comes_first(tmp_path, monkeypatch):
         named / "profiles" / "b" / "state.db",
     ]
     assert find_stores({"HERMES_HOME": str(tmp_path / "nowhere")}) == []
-
-
-@pytest.mark.parametrize(
-    ("platform", "environ", "ends"),
-    [
-        ("linux", {}, ".cache/state-ledger"),
-        ("linux", {"XDG_CACHE_HOME": "/c"}, "/c/state-ledger"),
-        ("darwin", {}, "Library/Caches/state-ledger"),
-        ("win32", {"LOCALAPPDATA": "/l"}, "/l/state-ledger"),
-    ],
-)
-def test_the_cache_is_where_the_system_keeps_caches(monkeypatch, platform, environ, ends):
-    monkeypatch.setattr("state_ledger.stores.sys.platform", platform)
-    assert cache_folder(environ).as_posix().endswith(ends)
 
 
 async def test_urls_carry_the_profile(small_store, tmp_path, make_datasette):

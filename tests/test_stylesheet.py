@@ -8,6 +8,7 @@ import pytest
 
 from state_ledger.assets import folder
 from state_ledger.pages import charts
+from state_ledger.pages.transcript_messages import ROLES
 
 CSS = (folder("static") / "ledger.css").read_text(encoding="utf-8")
 
@@ -32,6 +33,20 @@ def luminance(colour: str) -> float:
 def contrast(one: str, other: str) -> float:
     lighter, darker = sorted((luminance(one), luminance(other)), reverse=True)
     return (lighter + 0.05) / (darker + 0.05)
+
+
+def styled_alone(css: str) -> set[str]:
+    """The classes that a sheet styles wherever they stand: rules for `.name` and nothing before or after it."""
+    plain = re.sub(r"/\*.*?\*/", "", css, flags=re.DOTALL)
+    selectors = [part.strip() for group in re.findall(r"([^{}]+)\{", plain) for part in group.split(",")]
+    return {selector[1:] for selector in selectors if re.fullmatch(r"\.[\w-]+", selector)}
+
+
+def test_a_class_means_one_thing_where_two_sheets_meet() -> None:
+    """The frame's sheet is on every transcript: a class that both style alone would wear the rules of both."""
+    transcript = (folder("static") / "transcript.css").read_text(encoding="utf-8")
+    states = {"live", "compacted", "taken-back", *(role.lower() for role in ROLES)}
+    assert styled_alone(CSS) & (styled_alone(transcript) | states) == {"role"}, "who spoke, on both"
 
 
 @pytest.mark.parametrize("name", ["light", "dark"])

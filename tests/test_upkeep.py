@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -307,29 +305,6 @@ def test_verbs_beside_a_writer_lose_nothing(live: Path) -> None:
         more = connection.execute("SELECT count(*) FROM messages WHERE content = 'more'").fetchone()
     assert more == (written,) and written > 0 and hits(live, "more") == written
     assert_sound(live)
-
-
-@unix
-def test_verbs_that_are_killed_leave_a_whole_store(live: Path, tmp_path: Path) -> None:
-    before = rows_of(live)
-    for number, arguments in enumerate(
-        (("vacuum", live), ("optimize", live, "--rebuild-index", WORDS), ("repair", live, tmp_path / "new.db"))
-    ):
-        given = list(map(str, arguments)) + (["--yes", "--no-backup"] if arguments[0] != "repair" else [])
-        for delay_s in (0.0, 0.05):
-            begun = "import sys\nfrom state_ledger.health import upkeep, salvage\nprint('ready', flush=True)\n"
-            command = [sys.executable, "-c", begun + VERB, *given]
-            with subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-            ) as process:
-                assert process.stdout is not None and process.stdout.readline() == "ready\n"
-                time.sleep(delay_s + 0.02 * number)
-                process.send_signal(signal.SIGKILL)
-            assert rows_of(live) == before and hits(live, "harbour") == 450
-            (tmp_path / "new.db").unlink(missing_ok=True)
-    assert_sound(live)
-    assert salvage.repair(live, tmp_path / "new.db").sound
-    assert rows_of(tmp_path / "new.db") == before
 
 
 def test_a_store_that_may_not_be_written(filled: Path, open_folder: Path, as_nobody: Callable[..., Any]) -> None:

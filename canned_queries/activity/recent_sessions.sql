@@ -36,16 +36,10 @@ WITH picked AS (
     AND (:profile = '' OR profile = :profile)
   ORDER BY last_active DESC, session_id
   LIMIT :limit
-),
-spent AS (
-  SELECT session_id, sum(api_call_count) AS api_call_count, sum(fresh_tokens) AS fresh_tokens, sum(processed_tokens) AS processed_tokens, sum(cost_usd) AS cost_usd, sum(actual_usd) AS actual_usd, sum(estimated_usd) AS estimated_usd, sum(included_calls) AS included_calls, sum(unknown_calls) AS unknown_calls
-  FROM ledger_usage
-  WHERE session_id IN (SELECT session_id FROM picked)
-  GROUP BY session_id
 )
 SELECT f.session_id, f.title, f.preview, f.source, f.profile, f.model, f.kind, f.started_at, f.ended_at, f.end_reason,
        f.last_active, f.message_count, u.api_call_count, u.fresh_tokens, u.processed_tokens, u.cost_usd, u.actual_usd, u.estimated_usd, u.included_calls, u.unknown_calls
 FROM picked AS p
 JOIN ledger_session_facts AS f ON f.session_id = p.session_id
-LEFT JOIN spent AS u ON u.session_id = p.session_id
+LEFT JOIN ledger_session_sums AS u ON u.session_id = p.session_id
 ORDER BY p.last_active DESC, p.session_id

@@ -20,22 +20,17 @@
 --   - cost_usd
 --   - processed_tokens
 -- ---
-WITH everything AS MATERIALIZED (
-  SELECT session_id, link_session_id, conversation_id, kind, trouble, segment, depth FROM ledger_lineage
+WITH family AS MATERIALIZED (
+  SELECT of_session_id, session_id, link_session_id, conversation_id, kind, trouble, segment, depth FROM ledger_family
+  WHERE of_session_id = coalesce(nullif(:session, ''), (SELECT session_id FROM ledger_session_facts ORDER BY started_at DESC, session_id DESC LIMIT 1))
 ),
 l AS MATERIALIZED (
-  SELECT * FROM everything
-  WHERE conversation_id = (SELECT o.conversation_id FROM everything AS o WHERE o.session_id = coalesce(nullif(:session, ''), (SELECT session_id FROM ledger_session_facts ORDER BY started_at DESC, session_id DESC LIMIT 1)))
-),
-spent AS (
-  SELECT session_id, sum(cost_usd) AS cost_usd, sum(processed_tokens) AS processed_tokens
-  FROM ledger_usage
-  WHERE session_id IN (SELECT session_id FROM l)
-  GROUP BY session_id
+  SELECT * FROM family
+  WHERE conversation_id = (SELECT o.conversation_id FROM family AS o WHERE o.session_id = o.of_session_id)
 )
 SELECT l.conversation_id, l.link_session_id, l.session_id, l.kind, l.trouble, l.segment, l.depth, f.title, f.source, f.started_at, f.last_active, f.end_reason,
        f.message_count, u.cost_usd, u.processed_tokens
 FROM l
 JOIN ledger_session_facts AS f ON f.session_id = l.session_id
-LEFT JOIN spent AS u ON u.session_id = l.session_id
+LEFT JOIN ledger_session_sums AS u ON u.session_id = l.session_id
 ORDER BY l.segment, l.session_id

@@ -37,15 +37,9 @@ listed AS (
      OR (p.moment = (SELECT coalesce(b.last_active, 0) FROM ledger_session_facts AS b WHERE b.session_id = :before) AND p.session_id < :before)
   ORDER BY p.moment DESC, p.session_id DESC
   LIMIT :limit
-),
-spent AS (
-  SELECT session_id, sum(cost_usd) AS cost_usd
-  FROM ledger_usage
-  WHERE session_id IN (SELECT session_id FROM listed)
-  GROUP BY session_id
 )
 SELECT f.session_id, f.title, f.preview, f.source, f.profile, f.model, f.kind, f.started_at, f.last_active, f.message_count, u.cost_usd
 FROM listed AS l
 JOIN ledger_session_facts AS f ON f.session_id = l.session_id
-LEFT JOIN spent AS u ON u.session_id = l.session_id
+LEFT JOIN ledger_session_sums AS u ON u.session_id = l.session_id
 ORDER BY l.moment DESC, l.session_id DESC

@@ -6,14 +6,16 @@ but this user may read.
 
 from __future__ import annotations
 
+import shlex
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from state_ledger import copying
+from state_ledger import copying, unfinished
 from state_ledger.backup import contents, places
 from state_ledger.backup.contents import Contents
 from state_ledger.errors import BackupError
+from state_ledger.homes import expanded
 from state_ledger.sqlite import sqlite3
 from state_ledger.writing.contention import is_busy
 
@@ -71,12 +73,12 @@ def back_up(
     Raises StoreAccessError if the store cannot be read, BackupError if the backup cannot be made or the
     store is damaged: such a copy is kept with a name that ends in `.damaged`.
     """
-    store = Path(store).expanduser().absolute()
-    folder = places.default_folder() if folder is None else Path(folder).expanduser().absolute()
+    store = expanded(store).absolute()
+    folder = places.default_folder() if folder is None else expanded(folder).absolute()
     if keep is not None and keep < 1:
         raise BackupError(f"At least one backup has to be kept; {keep} cannot be.")
     places.prepare(folder, copying.size_of(store))
-    part = places.unfinished(places.stem_of(store), folder)
+    part = unfinished.place(places.stem_of(store), folder)
     taken_at, began = time.time(), time.monotonic()
     with places.being_made(part, f"The backup of {store}"):
         seen = copying.copy(store, part, witness=copying.Witness(_prepare, _look), tell=progress)
@@ -121,7 +123,7 @@ def _verified(
         kept = places.finish(part, store, taken_at, ".db.damaged")
         raise BackupError(
             f"{store} is damaged: SQLite says {trouble}. The copy is {kept}; no backup was removed. "
-            f"Look with: state-ledger check {store}"
+            f"See what is damaged with: state-ledger check {shlex.quote(str(store))}"
         )
     if seen is not None and seen != found:
         raise BackupError(

@@ -13,7 +13,7 @@ from state_ledger.errors import StoreAccessError
 from state_ledger.full_text import cjk
 from state_ledger.pages import figures
 from state_ledger.shape import Shape
-from state_ledger.sqlite import Connection, read_only_uri, sqlite3
+from state_ledger.sqlite import Connection, read_only_uri, sqlite3, store_path
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ def _quoted(name: str) -> str:
 
 
 def _foreign(connection: Connection) -> StoreAccessError:
-    path = connection.execute("PRAGMA database_list").fetchall()[0][2]
+    path = store_path(connection)
     return StoreAccessError(
         path, f"{path} is a database of another program: it has no sessions and messages.", "Name a state.db file."
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import secrets
 import shutil
 import sys
 import time
@@ -13,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from state_ledger import copying, processes, stores
+from state_ledger import homes, private, stores, unfinished
 from state_ledger.errors import BackupError, StoreFullError
 
 SPARE_BYTES = 16 << 20
@@ -22,7 +21,7 @@ SPARE_BYTES = 16 << 20
 
 def default_folder() -> Path:
     """Where backups go unless another folder is named: never beside the store, nor in a cache that gets emptied."""
-    return stores.data_folder() / "backups"
+    return homes.data_folder() / "backups"
 
 
 def stem_of(store: str | Path) -> str:
@@ -49,7 +48,7 @@ def existing(store: str | Path, folder: Path) -> list[Path]:
 def prepare(folder: Path, needed: int) -> None:
     """Makes a folder, private if it is new, and sees that there is room. Raises BackupError."""
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private.folder(folder)
         free = shutil.disk_usage(folder).free
     except OSError as error:
         raise BackupError(f"The folder {folder} cannot be used ({error.strerror}). Name another one.") from error
@@ -58,16 +57,6 @@ def prepare(folder: Path, needed: int) -> None:
             f"The copy needs {needed + SPARE_BYTES:,} bytes in {folder}, and {free:,} are free. "
             "Free some space, or name a folder on another disk."
         )
-
-
-def unfinished(name: str, folder: Path) -> Path:
-    """Where a file that will have to do with `name` is made; what killed processes left of theirs is removed."""
-    for left in folder.iterdir():
-        if left.name.startswith(f".{name}.") and left.name.endswith(".part"):
-            number = left.name.removeprefix(f".{name}.").partition("-")[0]
-            if number.isdigit() and processes.surely_ended(int(number)):
-                copying.remove(left)
-    return folder / f".{name}.{os.getpid()}-{secrets.token_hex(4)}.part"
 
 
 @contextmanager
@@ -84,7 +73,7 @@ def being_made(part: Path, what: str) -> Iterator[None]:
         raise BackupError(f"{what} could not be written to {part.parent} ({error.strerror}).") from error
     finally:
         with suppress(OSError):
-            copying.remove(part)
+            unfinished.remove(part)
 
 
 def finish(part: Path, store: str | Path, taken_at: float, ending: str = ".db") -> Path:

@@ -8,10 +8,11 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from state_ledger import access, copying
+from state_ledger import access, copying, unfinished
 from state_ledger.backup import contents, places
 from state_ledger.backup.contents import Contents
 from state_ledger.errors import BackupError, StateLedgerError
+from state_ledger.homes import expanded
 from state_ledger.sqlite import read_only_uri, sqlite3
 
 
@@ -41,13 +42,13 @@ def restore(backup: Path, target: Path, *, full_check: bool = False, progress: c
     Raises BackupError if the backup is damaged or no store, or if there is something at `target` already,
     be it only the log of a store that was removed; StoreAccessError if the backup cannot be read.
     """
-    backup, target = Path(backup).expanduser().absolute(), Path(target).expanduser().absolute()
+    backup, target = expanded(backup).absolute(), expanded(target).absolute()
     began = time.monotonic()
     _refuse_taken(target)
     access.header_of(backup)
     found, soundness = _verified(backup, full_check, f"{backup} is damaged")
     places.prepare(target.parent, copying.size_of(backup))
-    part = places.unfinished(target.name, target.parent)
+    part = unfinished.place(target.name, target.parent)
     with places.being_made(part, str(target)):
         copying.copy(backup, part, tell=progress)
         copied, _ = _verified(part, full_check, f"The copy of {backup} is damaged")

@@ -56,7 +56,7 @@ def budget(
 
 def _spendings(path: Path, settings: Settings) -> list[Spending]:
     from state_ledger.budgets.spending import read_spendings
-    from state_ledger.errors import StoreAccessError
+    from state_ledger.errors import StoreAccessError, StoreUnreadableError
     from state_ledger.health.patient import admit
     from state_ledger.pages.asking import Ask
     from state_ledger.sqlite import UNREADABLE
@@ -72,9 +72,7 @@ def _spendings(path: Path, settings: Settings) -> list[Spending]:
 
             return read_spendings(answer, settings.budgets, path, settings.zone_name)
     except UNREADABLE as error:
-        raise StoreAccessError(
-            path, f"{path} cannot be read ({error}).", f"Look with: state-ledger check {path}"
-        ) from error
+        raise StoreUnreadableError(path, error) from error
 
 
 def _screen(path: Path, spendings: list[Spending]) -> str:

@@ -5,6 +5,8 @@ A verb is imported when it is called: verbs share `cli.output` and `cli.consent`
 
 from __future__ import annotations
 
+import io
+import sys
 from importlib import import_module
 
 import click
@@ -69,3 +71,6 @@ def _say_version(ctx: click.Context, _option: click.Parameter, wanted: bool) -> 
 )
 def main() -> None:
     """The books of a Hermes Agent state.db: what it cost and why."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a locale that lacks a character costs that character, not the answer
+            stream.reconfigure(errors="replace")

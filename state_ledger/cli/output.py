@@ -9,11 +9,13 @@ import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
+from pathlib import Path
 from typing import Any
 
 import click
 
-from state_ledger.errors import StateLedgerError
+from state_ledger.errors import StateLedgerError, StoreUnreadableError
+from state_ledger.sqlite import UNREADABLE, sqlite3
 
 DONE = 0
 """Done, or all is well."""
@@ -34,11 +36,25 @@ _CELL = 60
 
 @contextmanager
 def told() -> Iterator[None]:
-    """Errors that are meant for people end a verb with their sentence. Also a decorator: `@told()`."""
+    """Errors that are meant for people end a verb with their sentence. Also a decorator: `@told()`.
+
+    What SQLite says of a file that it cannot read becomes one, about the store that the verb was given.
+    """
     try:
         yield
     except StateLedgerError as error:
         raise click.ClickException(str(error)) from error
+    except (sqlite3.ProgrammingError, sqlite3.InterfaceError):
+        raise
+    except UNREADABLE as error:
+        raise click.ClickException(str(StoreUnreadableError(_store(), error))) from error
+
+
+def _store() -> str:
+    """The store that the running verb was given, as far as that can be told."""
+    context = click.get_current_context(silent=True)
+    given = context.params if context is not None else {}
+    return str(given.get("path") or next((value for value in given.values() if isinstance(value, Path)), "the store"))
 
 
 def echo_json(value: Any) -> None:

@@ -10,18 +10,22 @@ import sys
 import time
 import webbrowser
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 
 import click
 
-from state_ledger import access
+from state_ledger import access, snapshot
 from state_ledger.budgets import given as budget_options
 from state_ledger.errors import StoreAccessError
-from state_ledger.stores import cache_folder, find_stores
+from state_ledger.homes import cache_folder, expanded
+from state_ledger.stores import find_stores
 
 PORT = 8001
+DEMO_BYTES = 12 << 20
+"""The room that a demo store takes."""
 FLAGS = frozenset(
     {"--reload", "--cors", "--memory", "--root", "--default-deny", "--headers", "--help-settings", "--pdb",
      "--create", "--crossdb", "--nolock"}
@@ -108,7 +112,7 @@ def serve(
     if budgets:
         environment[budget_options.VARIABLE] = "\n".join(budgets)
     if prices is not None:
-        environment["STATE_LEDGER_PRICES"] = str(Path(prices).expanduser().absolute())
+        environment["STATE_LEDGER_PRICES"] = str(expanded(prices).absolute())
     _become(command, environment)
 
 
@@ -139,19 +143,26 @@ def _own_stores() -> list[Path]:
     now = datetime.now(timezone.utc)
     folder = cache_folder() / "demo"
     path = folder / f"{now:%Y-%m-%d}" / "demo.db"
-    click.echo(f"No store of your own was found; this is a demo store, made up: {path}")
     if not path.exists():
-        from state_ledger.demo import make_demo
-
         try:
             for older in folder.glob("*-*-*"):
                 shutil.rmtree(older, ignore_errors=True)
-            make_demo(path, now=now)
-        except FileExistsError:  # made by another window a moment ago
-            pass
-        except OSError as error:
-            raise click.ClickException(f"{path} could not be written: {error.strerror}.") from error
+            _make_demo(path, now)
+        except OSError as error:  # a home that cannot be written: as long as this process, which Datasette becomes
+            place = snapshot.private_folder(DEMO_BYTES)
+            if place is None:
+                raise click.ClickException(f"{path} could not be written: {error.strerror}.") from error
+            path = place / "demo.db"
+            _make_demo(path, now)
+    click.echo(f"No store of your own was found; this is a demo store, made up: {path}")
     return [path]
+
+
+def _make_demo(path: Path, now: datetime) -> None:
+    from state_ledger.demo import make_demo
+
+    with suppress(FileExistsError):  # made by another window a moment ago
+        make_demo(path, now=now)
 
 
 def _readable(paths: Sequence[Path], snapshots: bool) -> list[Path]:

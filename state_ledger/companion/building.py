@@ -37,7 +37,7 @@ from state_ledger.companion.pairs import Message
 from state_ledger.companion.report import FAST, LONGEST_REST_S, Pace, Report
 from state_ledger.companion.source import Source
 from state_ledger.connection import open_for_reading
-from state_ledger.errors import StateLedgerError, StoreAccessError
+from state_ledger.errors import StateLedgerError, StoreUnreadableError
 from state_ledger.settings import Settings
 from state_ledger.sqlite import sqlite3
 
@@ -162,9 +162,7 @@ class Refresh:
             except rollups.NotRolledUp:
                 return
             except sqlite3.DatabaseError as error:
-                raise StoreAccessError(
-                    self.source.path, f"SQLite cannot read {self.source.path} ({error}).", "Restore it from a backup."
-                ) from error
+                raise StoreUnreadableError(self.source.path, error) from error
             made_by = rollups.layer(store)
         if rollups.moment(self.source.path) != when:
             return  # read from two states of the store; the next refresh finds it at rest

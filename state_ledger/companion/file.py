@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
+from state_ledger import private
 from state_ledger.companion import pairs, rollups
 from state_ledger.companion.identity import Identity
 from state_ledger.errors import StateLedgerError
@@ -65,11 +65,11 @@ class CompanionFile:
 
         The folder gets mode 0700, the file 0600. Raises OSError.
         """
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private.folder(path.parent)
         path.parent.chmod(0o700)
         for _ in range(3):
             with suppress(FileExistsError):
-                os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+                private.new_file(path)
             path.chmod(0o600)
             connection = sqlite3.connect(path, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False)
             try:

@@ -15,8 +15,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from state_ledger.homes import cache_folder
 from state_ledger.sqlite import Connection, sqlite3
-from state_ledger.stores import cache_folder
 
 ANCHORS = 64
 """How many of the last messages that were read are kept to recognise the store by."""

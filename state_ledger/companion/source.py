@@ -10,7 +10,7 @@ from state_ledger import access
 from state_ledger.companion.identity import Identity, anchors_of, contradicts, identity_of
 from state_ledger.companion.pairs import Message
 from state_ledger.connection import guard
-from state_ledger.errors import StoreAccessError
+from state_ledger.errors import StoreAccessError, StoreUnreadableError
 from state_ledger.shape import Shape
 from state_ledger.sqlite import BUSY_TIMEOUT_S, Connection, read_only_uri, sqlite3
 
@@ -130,6 +130,4 @@ class Source:
                 self.path, f"{self.path} cannot be read just now ({error}).", "Try again in a moment."
             ) from error
         except sqlite3.DatabaseError as error:
-            raise StoreAccessError(
-                self.path, f"SQLite cannot read {self.path} ({error}).", "Restore it from a backup."
-            ) from error
+            raise StoreUnreadableError(self.path, error) from error

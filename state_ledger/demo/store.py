@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import time
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from random import Random
 
 from state_ledger import full_text as text_indexes
-from state_ledger import schema
+from state_ledger import private, schema, unfinished
 from state_ledger.demo import gateway, troubles
 from state_ledger.demo.load import Progress, load
 from state_ledger.demo.plan import plan
@@ -67,15 +66,15 @@ def make_demo(
     end = end.replace(tzinfo=timezone.utc) if end.tzinfo is None else end
     rng, voices, rhythm = Random(f"{seed}/plan"), Voices(seed), Rhythm(end.timestamp(), days)
     planned = plan(rng, voices, rhythm, sessions, messages_per_session)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = target.with_name(f".{target.name}.{os.getpid()}.{time.time_ns()}.unfinished")
+    private.folder(target.parent)
+    part = unfinished.place(target.name, target.parent)
     try:
-        counts = _write(unfinished, planned, seed, voices, end.timestamp(), full_text, progress)
+        private.new_file(part)
+        counts = _write(part, planned, seed, voices, end.timestamp(), full_text, progress)
         _refuse_existing(target)
-        unfinished.rename(target)
+        part.rename(target)
     finally:
-        for suffix in ("", "-journal", "-wal", "-shm"):
-            Path(f"{unfinished}{suffix}").unlink(missing_ok=True)
+        unfinished.remove(part)
     return Demo(target, *counts, target.stat().st_size, _troubled(planned))
 
 

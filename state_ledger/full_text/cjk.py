@@ -14,6 +14,7 @@ from pathlib import Path
 
 from state_ledger.full_text import CJK, has_tokenizer, rebuild, source_view_sql, trigger_sql
 from state_ledger.full_text import layout as text_layout
+from state_ledger.homes import expanded, hermes_home
 from state_ledger.sqlite import Connection, sqlite3
 
 STALE_KEY = "fts_cjk_stale"
@@ -32,10 +33,9 @@ def extension_path(environ: Mapping[str, str] | None = None) -> Path | None:
     if environ.get("HERMES_CJK_FTS", "").strip().lower() in _OFF:
         return None
     named = environ.get("HERMES_FTS5_CJK_SO", "").strip()
-    home = environ.get("HERMES_HOME", "").strip()
-    path = Path(named) if named else (Path(home) if home else Path.home() / ".hermes") / "lib" / "libfts5_cjk.so"
-    path = path.expanduser()
-    return path if path.is_file() else None
+    home = hermes_home(environ)
+    path = expanded(named) if named else home and home / "lib" / "libfts5_cjk.so"
+    return path if path and path.is_file() else None
 
 
 def load(connection: Connection, environ: Mapping[str, str] | None = None) -> bool:

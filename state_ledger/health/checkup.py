@@ -13,6 +13,7 @@ from state_ledger.errors import StoreAccessError
 from state_ledger.health import budgets, file_system, growth, integrity, log, rows, texts
 from state_ledger.health.finding import Finding, Report, sorted_by_severity
 from state_ledger.health.patient import AT_REST, Patient, admit, command
+from state_ledger.homes import expanded
 from state_ledger.schema import SCHEMA_VERSION
 from state_ledger.settings import Settings
 from state_ledger.sqlite import UNREADABLE, sqlite3, version_info
@@ -40,7 +41,7 @@ def check(
     full: integrity entry by entry, in a private copy where the file keeps no write-ahead log, since a long
     look would hold its writers up. Whatever is wrong is a finding; nothing of it is raised.
     """
-    path = Path(path).expanduser().absolute()
+    path = expanded(path).absolute()
     tell = tell or (lambda what: None)
     try:
         for _ in range(_REPEATS):

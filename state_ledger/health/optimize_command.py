@@ -9,6 +9,7 @@ import click
 
 from state_ledger.cli import consent, output
 from state_ledger.cli.consent import Consent
+from state_ledger.homes import expanded
 
 
 @click.command()
@@ -40,7 +41,7 @@ def optimize(path: Path, fast_appends: bool, names: tuple[str, ...], consent: Co
     """
     from state_ledger.health import upkeep
 
-    path = path.expanduser().absolute()
+    path = expanded(path).absolute()
     plan = (
         f"Makes anew, from their tables in {path}: {', '.join(names)}. Other programs cannot write meanwhile."
         if names

@@ -14,12 +14,13 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from state_ledger import access, copying, storage
+from state_ledger import access, private, storage, unfinished
 from state_ledger.connection import decode_text
 from state_ledger.errors import StateLedgerError, StoreAccessError
 from state_ledger.full_text import cjk
 from state_ledger.health import integrity, orphans
 from state_ledger.health.patient import AT_REST, admit
+from state_ledger.homes import expanded
 from state_ledger.sqlite import UNREADABLE, Connection, quoted, read_only_uri, sqlite3, store_path
 
 RANGE_ROWS = 2000
@@ -79,11 +80,10 @@ def repair(path: Path, target: Path, *, orphaned: str = orphans.KEEP, tell: Tell
     The new file appears under its name only when it is complete. Raises StoreAccessError if nothing of the
     store can be read, StateLedgerError if `target` exists or cannot be written.
     """
-    path, target = Path(path).expanduser().absolute(), Path(target).expanduser().absolute()
+    path, target = expanded(path).absolute(), expanded(target).absolute()
     _refuse(path, target)
-    part = target.with_name(f"{target.name}.part-{os.getpid()}")
-    whole = target.with_name(f"{target.name}.whole-{os.getpid()}")
-    os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    part, whole = (unfinished.place(target.name, target.parent) for _ in range(2))
+    private.new_file(part)
     try:
         with admit(_to_full_length(path, whole)) as admitted:
             if admitted.shape is None:
@@ -98,8 +98,8 @@ def repair(path: Path, target: Path, *, orphaned: str = orphans.KEEP, tell: Tell
     except sqlite3.OperationalError as error:
         raise StateLedgerError(f"{target} could not be written ({error}).") from error
     finally:
-        copying.remove(part)
-        copying.remove(whole)
+        unfinished.remove(part)
+        unfinished.remove(whole)
     return salvage
 
 
@@ -112,7 +112,7 @@ def _to_full_length(path: Path, whole: Path) -> Path:
     cut = integrity.missing_bytes(path)
     if cut is None:
         return path
-    os.close(os.open(whole, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    private.new_file(whole)
     access.copy_bytes(path, whole)
     os.truncate(whole, cut[1])
     return whole

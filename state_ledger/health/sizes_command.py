@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from state_ledger.cli import output
+from state_ledger.homes import expanded
 
 BAR = 30
 """Characters of the longest bar."""
@@ -32,7 +33,7 @@ def sizes(path: Path, exact: bool | None, as_json: bool) -> None:
     from state_ledger import access, storage
     from state_ledger.health.patient import admit
 
-    with admit(path.expanduser().absolute()) as admitted:
+    with admit(expanded(path).absolute()) as admitted:
         found = storage.measure(admitted.connection, exact=exact)
         log = access.Sidecars.of(admitted.path).wal_bytes
     if as_json:

@@ -12,6 +12,7 @@ from state_ledger.errors import StateLedgerError
 from state_ledger.health import budgets, checkup
 from state_ledger.health.finding import Finding, sorted_by_severity, worst
 from state_ledger.health.patient import Patient, admit
+from state_ledger.homes import expanded
 from state_ledger.ledger.days import today
 from state_ledger.pages.asking import Ask
 from state_ledger.pages.period import presets
@@ -68,7 +69,7 @@ def read(path: Path, settings: Settings | None = None) -> Status:
     from state_ledger.stores import profile_of
 
     settings = Settings() if settings is None else settings
-    path = Path(path).expanduser().absolute()
+    path = expanded(path).absolute()
     log = access.Sidecars.of(path).wal_bytes
     try:
         size = path.stat().st_size

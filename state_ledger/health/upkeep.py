@@ -21,7 +21,7 @@ from state_ledger.errors import StateLedgerError, StoreAccessError, StoreFullErr
 from state_ledger.full_text import cjk
 from state_ledger.full_text import layout as text_layout
 from state_ledger.full_text.layout import Layout
-from state_ledger.sqlite import Connection, quoted, sqlite3
+from state_ledger.sqlite import Connection, quoted, says_damaged, sqlite3
 from state_ledger.writing import checkpoints, contention
 
 MERGE_PAGES = 500
@@ -35,7 +35,7 @@ T = TypeVar("T")
 Tell = Callable[[int, int], None]
 """Told of what is done and all there is."""
 
-_FULL, _CORRUPT = 13, 11
+_FULL = 13
 
 
 class NoRoom(StateLedgerError):
@@ -192,7 +192,7 @@ def rebuild_index(path: Path, name: str) -> None:
         try:
             _write(path, connection, work)
         except sqlite3.DatabaseError as error:
-            if contention.result_code(error) == _CORRUPT or "malformed" in str(error):
+            if says_damaged(error):
                 raise IndexBeyondRepair(path, name, error) from error
             raise
         checkpoints.truncate(connection)

@@ -8,6 +8,7 @@ import click
 
 from state_ledger.cli import consent, output
 from state_ledger.cli.consent import Consent
+from state_ledger.homes import expanded
 
 
 @click.command()
@@ -31,7 +32,7 @@ def vacuum(path: Path, consent: Consent, as_json: bool) -> None:
     from state_ledger.health import upkeep
     from state_ledger.health.patient import admit
 
-    path = path.expanduser().absolute()
+    path = expanded(path).absolute()
     needed, free = upkeep.room_for_vacuum(path)
     with admit(path) as admitted:
         found = storage.pages(admitted.connection)

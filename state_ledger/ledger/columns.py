@@ -10,6 +10,9 @@ from state_ledger.shape import Shape
 MOST = "9e15"
 """Below the largest whole number that JSON and doubles keep exact; a counter above it cannot be true."""
 
+_PLAIN = re.compile(r"(?:\w+\.)?(\w+)")
+"""A column and nothing else."""
+
 
 def column(shape: Shape, table: str, name: str, alias: str, *, absent: str = "NULL") -> str:
     """`alias.name` if the file has that column, else `absent` (a missing column is NULL)."""
@@ -23,7 +26,7 @@ def listed(columns: Mapping[str, str]) -> str:
     the text of all views.
     """
     return ", ".join(
-        expression if re.fullmatch(rf"(\w+\.)?{name}", expression) else f"{expression} AS {name}"
+        expression if (plain := _PLAIN.fullmatch(expression)) and plain[1] == name else f"{expression} AS {name}"
         for name, expression in columns.items()
     )
 

@@ -46,11 +46,15 @@ VIEWS: dict[str, str] = {
     "ledger_session_rest": "Building block: what each session row carries beyond its `task = ''` usage rows.",
     "ledger_replaced_estimates": "Building block: sessions whose actual cost takes the place of estimates.",
     "ledger_session_links": "Building block: one session that has a parent link, as stored.",
+    "ledger_session_sums": "Building block: what one session used in all, quickly for a few; NULL without usage.",
+    "ledger_family": "Building block: one session, `of_session_id`, and where one of its family stands: an ancestor"
+    " or what came from one. Quick for one session; all of it is every pair.",
     "ledger_session_kinds": "Building block: one session and what kind of child it is.",
 }
 """What one row of each view is."""
 
 _ORDINARY = {
+    "of_session_id": ("", "the session whose family it is"),
     "estimated_cost_usd": ("dollars", "estimate as stored, or what is left of it"),
     "actual_cost_usd": ("dollars", "actual cost as stored, or what is left of it"),
     "has_actual": ("0 or 1", "1 where the row has an actual cost of its own"),

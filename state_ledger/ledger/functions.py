@@ -16,9 +16,10 @@
 | `message_shown_parts(content)` | JSON list of [type, text] of each part, images as placeholders; NULL for plain text |
 | `untrue(literal, …)` | why the first of a row's counters and amounts, as `quote` wrote them, cannot be true |
 | `lineage_places(row, parent_row, kind, dangling)` | an aggregate: JSON, one array per session |
+| `session_sum(session, place)` | a sum over the usage of one session, by its place in `session_sums.SUMS` |
 | `storage_parts()` | JSON: [name, kind, owner, bytes, rows, method] of everything with pages of its own |
 
-All but the last are deterministic. Text arguments are best given as BLOBs (`CAST(x AS BLOB)`): SQLite hands text
+All but the last two are deterministic. Text arguments are best given as BLOBs (`CAST(x AS BLOB)`): SQLite hands text
 to Python as UTF-8, and a row that is not valid UTF-8 would fail the whole query.
 """
 
@@ -29,8 +30,8 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from state_ledger import content, storage
-from state_ledger.ledger import days
+from state_ledger import content
+from state_ledger.ledger import days, session_sums
 from state_ledger.ledger.columns import MOST
 from state_ledger.ledger.models import canonical_model
 from state_ledger.ledger.usage import AMOUNTS, COUNTERS
@@ -83,6 +84,7 @@ def register(connection: Connection, zone: str, book: Callable[[], PriceBook] | 
         connection.create_function(name, arguments, function, deterministic=True)
     itself = reference(connection)
     connection.create_function("storage_parts", 0, lambda: _storage_parts(itself()))
+    session_sums.register(connection)
     connection.create_aggregate("lineage_places", 4, _LineagePlaces)  # type: ignore[arg-type]
 
 
@@ -111,6 +113,8 @@ def _message_shown_parts(stored: object) -> str | None:
 
 
 def _storage_parts(connection: Connection) -> str:
+    from state_ledger import storage  # few ask, and every start would import it
+
     sizes = storage.measure(connection)
     return json.dumps([(p.name, p.kind, p.owner, p.bytes, p.rows, sizes.method) for p in sizes.parts])
 

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
+from state_ledger.ledger import session_sums
 from state_ledger.ledger.columns import column, json_marker, listed, literal, messages_of, newest_message, seconds
+from state_ledger.ledger.session_sums import SUMS
 from state_ledger.shape import Shape
-
-SUMS = (
-    "api_call_count", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens",
-    "reasoning_tokens", "prompt_tokens", "fresh_tokens", "processed_tokens", "cost_usd", "actual_usd",
-    "estimated_usd", "included_calls", "unknown_calls", "unknown_tokens",
-)  # fmt: skip
-"""The figures of `ledger_usage` that add up."""
 
 
 def views(shape: Shape, *, profile: str) -> list[tuple[str, str]]:
@@ -20,8 +15,10 @@ def views(shape: Shape, *, profile: str) -> list[tuple[str, str]]:
         ("ledger_session_kinds", _kinds(shape)),
         ("ledger_session_facts", _facts(shape, profile)),
         ("ledger_session_usage", _session_usage()),
+        session_sums.view(),
         ("ledger_sessions", _sessions()),
         ("ledger_lineage", _lineage(shape)),
+        ("ledger_family", _family(shape)),
         ("ledger_conversations", _conversations()),
         ("ledger_work", _work()),
     ]
@@ -175,24 +172,70 @@ def _sessions() -> str:
     return "SELECT * FROM ledger_session_facts LEFT JOIN ledger_session_usage USING (session_id)"
 
 
+_PLACE = ("row", "link_row", "conversation_row", "work_row", "tip_row", "segment", "depth", "trouble")
+"""What `lineage_places` tells of a session, in its order."""
+
+_PLACED = "lineage_places(k.row, k.parent_row, k.kind, k.dangling)"
+
+
+def _stands(shape: Shape, cells: dict[str, str]) -> str:
+    """The columns of `ledger_lineage` over a session `s` and those that its place names."""
+    parent = f"nullif({column(shape, 'sessions', 'parent_session_id', 's')}, '')"
+    return (
+        f"s.id AS session_id, {parent} AS parent_session_id, l.id AS link_session_id,"
+        " (SELECT k.kind FROM ledger_session_kinds AS k WHERE k.row = s.rowid) AS kind,"
+        " c.id AS conversation_id, w.id AS work_id, t.id AS tip_session_id,"
+        f" {', '.join(f'{cells[name]} AS {name}' for name in _PLACE[5:])}"
+    )
+
+
+def _named(cells: dict[str, str]) -> str:
+    """Joins the sessions that a place names to it."""
+    return (
+        f" LEFT JOIN main.sessions AS l ON l.rowid = {cells['link_row']}"
+        f" JOIN main.sessions AS c ON c.rowid = {cells['conversation_row']}"
+        f" JOIN main.sessions AS w ON w.rowid = {cells['work_row']}"
+        f" JOIN main.sessions AS t ON t.rowid = {cells['tip_row']}"
+    )
+
+
 def _lineage(shape: Shape) -> str:
     """One session: where it stands; the walk over all sessions is one aggregate in linear time."""
-    places = "(SELECT lineage_places(k.row, k.parent_row, k.kind, k.dangling) FROM ledger_session_kinds AS k)"
-    parent = f"nullif({column(shape, 'sessions', 'parent_session_id', 's')}, '')"
-    cells = ("row", "link_row", "conversation_row", "work_row", "tip_row", "segment", "depth", "trouble")
-    listed = ", ".join(f"json_extract(j.value, '$[{at}]') AS {name}" for at, name in enumerate(cells))
+    cells = {name: f"p.{name}" for name in _PLACE}
+    listed = ", ".join(f"json_extract(j.value, '$[{at}]') AS {name}" for at, name in enumerate(_PLACE))
     return (
         # Once, and with an index made on the way: joins in any order stay linear.
-        f"WITH places AS MATERIALIZED (SELECT {listed} FROM json_each({places}) AS j)"
-        f" SELECT s.id AS session_id, {parent} AS parent_session_id, l.id AS link_session_id,"
-        " (SELECT k.kind FROM ledger_session_kinds AS k WHERE k.row = s.rowid) AS kind,"
-        " c.id AS conversation_id, w.id AS work_id, t.id AS tip_session_id, p.segment AS segment,"
-        " p.depth AS depth, p.trouble AS trouble"
-        " FROM places AS p JOIN main.sessions AS s ON s.rowid = p.row"
-        " LEFT JOIN main.sessions AS l ON l.rowid = p.link_row"
-        " JOIN main.sessions AS c ON c.rowid = p.conversation_row"
-        " JOIN main.sessions AS w ON w.rowid = p.work_row"
-        " JOIN main.sessions AS t ON t.rowid = p.tip_row"
+        f"WITH places AS MATERIALIZED (SELECT {listed} FROM"
+        f" json_each((SELECT {_PLACED} FROM ledger_session_kinds AS k)) AS j)"
+        f" SELECT {_stands(shape, cells)} FROM places AS p JOIN main.sessions AS s ON s.rowid = p.row{_named(cells)}"
+    )
+
+
+def _family(shape: Shape) -> str:
+    """One session and one of its family: its ancestors and all that came from any of them.
+
+    Where a session stands is decided within its family, so one session is asked about without a walk over
+    all others. Without `of_session_id` it is every pair of a family.
+    """
+    if not shape.has("sessions", "parent_session_id"):
+        return "SELECT session_id AS of_session_id, * FROM ledger_lineage"
+    cells = {name: f"json_extract(j.value, '$[{at}]')" for at, name in enumerate(_PLACE)}
+    up = (
+        "SELECT a.rowid UNION SELECT p.rowid FROM up CROSS JOIN main.sessions AS s ON s.rowid = up.row"
+        " CROSS JOIN main.sessions AS p ON p.id = s.parent_session_id"
+    )
+    family = (
+        "SELECT row FROM up UNION SELECT s.rowid FROM family CROSS JOIN main.sessions AS p ON p.rowid = family.row"
+        " CROSS JOIN main.sessions AS s ON s.parent_session_id = p.id"
+    )
+    places = (
+        f"WITH RECURSIVE up(row) AS ({up}), family(row) AS ({family})"
+        f" SELECT {_PLACED} FROM family CROSS JOIN ledger_session_kinds AS k ON k.row = family.row"
+    )
+    return (
+        f"SELECT a.id AS of_session_id, {_stands(shape, cells)} FROM main.sessions AS a"
+        f" CROSS JOIN json_each(({places})) AS j CROSS JOIN main.sessions AS s ON s.rowid = {cells['row']}"
+        f"{_named(cells)}"
     )
 
 

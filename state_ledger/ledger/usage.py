@@ -144,17 +144,56 @@ def _replaced_estimates(shape: Shape) -> str:
             "SELECT NULL AS session_id, NULL AS actual_cost_usd, NULL AS estimates, NULL AS tokens,"
             " NULL AS usage_rows WHERE 0"
         )
-    covered = " AND ".join(f"coalesce(s.{name}, 0) <= sum(coalesce(u.{name}, 0))" for name in COUNTERS[:5])
+    figures, covered = _replaced("s", "u")
     return (
-        "SELECT s.session_id, s.actual_cost_usd - sum(coalesce(u.actual_cost_usd, 0)) AS actual_cost_usd,"
-        " sum(CASE WHEN u.has_actual THEN 0 ELSE coalesce(u.estimated_cost_usd, 0) END) AS estimates,"
-        " sum(CASE WHEN u.has_actual THEN 0 ELSE u.tokens END) AS tokens, sum(NOT u.has_actual) AS usage_rows"
-        " FROM ledger_session_rows AS s CROSS JOIN ledger_usage_rows AS u"
-        " ON u.session_id = s.session_id AND u.task = '' AND u.problem IS NULL"
-        " WHERE s.actual_cost_usd > 0 AND s.problem IS NULL"
-        f" GROUP BY s.session_id HAVING usage_rows > 0 AND {covered}"
-        f" AND coalesce(s.estimated_cost_usd, 0) * (1 - {ROUNDING}) <= sum(coalesce(u.estimated_cost_usd, 0))"
-        f" AND s.actual_cost_usd * (1 - {ROUNDING}) > sum(coalesce(u.actual_cost_usd, 0))"
+        f"SELECT s.session_id, {listed(figures)} FROM {_with_own_rows('s', 'u')} GROUP BY s.session_id HAVING {covered}"
+    )
+
+
+def _replaced(session: str, row: str) -> tuple[dict[str, str], str]:
+    """What the actual cost of a session replaces, as sums over its own usage rows, and the condition that it does."""
+    figures = {
+        "actual_cost_usd": f"{session}.actual_cost_usd - sum(coalesce({row}.actual_cost_usd, 0))",
+        "estimates": f"sum(CASE WHEN {row}.has_actual THEN 0 ELSE coalesce({row}.estimated_cost_usd, 0) END)",
+        "tokens": f"sum(CASE WHEN {row}.has_actual THEN 0 ELSE {row}.tokens END)",
+        "usage_rows": f"sum(NOT {row}.has_actual)",
+    }
+    covered = [f"coalesce({session}.{name}, 0) <= sum(coalesce({row}.{name}, 0))" for name in COUNTERS[:5]]
+    almost_all = f"(1 - {ROUNDING})"
+    return figures, " AND ".join(
+        [
+            f"{figures['usage_rows']} > 0",
+            *covered,
+            f"coalesce({session}.estimated_cost_usd, 0) * {almost_all} <= sum(coalesce({row}.estimated_cost_usd, 0))",
+            f"{session}.actual_cost_usd * {almost_all} > sum(coalesce({row}.actual_cost_usd, 0))",
+        ]
+    )
+
+
+def _with_own_rows(session: str, row: str) -> str:
+    """FROM and WHERE of the sessions that have an actual cost, with the usage rows that are their own."""
+    return (
+        f"ledger_session_rows AS {session} CROSS JOIN ledger_usage_rows AS {row}"
+        f" ON {row}.session_id = {session}.session_id AND {row}.task = '' AND {row}.problem IS NULL"
+        f" WHERE {session}.actual_cost_usd > 0 AND {session}.problem IS NULL"
+    )
+
+
+def _share_of_actual(usage: str) -> str:
+    """SQL: what of its session's actual cost replaces the estimate of a usage row; NULL where it replaces none.
+
+    Asked of each row by itself, which few need: a join would add up all sessions where one is wanted.
+    """
+    figures, covered = _replaced("n", "o")
+    share = (
+        f"({figures['actual_cost_usd']}) * CASE"
+        f" WHEN {figures['estimates']} > 0 THEN coalesce({usage}.estimated_cost_usd, 0) / {figures['estimates']}"
+        f" WHEN {figures['tokens']} > 0 THEN 1.0 * {usage}.tokens / {figures['tokens']}"
+        f" ELSE 1.0 / {figures['usage_rows']} END"
+    )
+    return (
+        f"SELECT CASE WHEN {covered} THEN {share} END FROM {_with_own_rows('n', 'o')}"
+        f" AND n.session_id = {usage}.session_id"
     )
 
 
@@ -196,20 +235,16 @@ def _usage(shape: Shape, profile: str) -> str:
 def _stored_rows(shape: Shape) -> str:
     """Usage rows as stored; where an actual cost of the session replaces estimates, with its share of it."""
     copied = (*KEY, *COUNTERS[1:], "cost_status", "cost_source", "first_seen", "last_seen")
-    share = (
-        "r.actual_cost_usd * CASE WHEN r.estimates > 0 THEN coalesce(u.estimated_cost_usd, 0) / r.estimates"
-        " WHEN r.tokens > 0 THEN 1.0 * u.tokens / r.tokens ELSE 1.0 / r.usage_rows END"
-    )
+    actual = "WHEN u.has_actual THEN u.actual_cost_usd"
+    if shape.has("sessions", "actual_cost_usd"):
+        actual += f" WHEN u.task = '' AND s.actual_cost_usd > 0 THEN ({_share_of_actual('u')})"
     return (
         f"SELECT u.session_id, s.source, {column(shape, 'sessions', 'profile_name', 's')} AS profile_name,"
         f" s.started_at AS began, {', '.join(f'u.{name}' for name in copied)},"
         " CASE WHEN s.id IS NULL THEN 'orphan' ELSE 'usage' END AS attribution, 0 AS legacy,"
         " u.estimated_cost_usd AS stored_estimate_usd, u.api_call_count AS calls,"
-        f" CASE WHEN r.session_id IS NOT NULL THEN {share} WHEN u.has_actual THEN u.actual_cost_usd END AS actual,"
-        " u.tokens AS processed_tokens"
-        " FROM ledger_usage_rows AS u LEFT JOIN main.sessions AS s ON s.id = u.session_id"
-        " LEFT JOIN ledger_replaced_estimates AS r ON r.session_id = u.session_id AND u.task = ''"
-        " AND NOT u.has_actual WHERE u.problem IS NULL"
+        f" CASE {actual} END AS actual, u.tokens AS processed_tokens"
+        " FROM ledger_usage_rows AS u LEFT JOIN main.sessions AS s ON s.id = u.session_id WHERE u.problem IS NULL"
     )
 
 

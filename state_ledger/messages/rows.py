@@ -196,7 +196,7 @@ def calls_of(stored: object) -> Any:
 def json_of(stored: object, otherwise: Any = None) -> Any:
     """A stored JSON text as a value; `otherwise` where it is not JSON."""
     try:
-        return json.loads(stored)  # type: ignore[arg-type]
+        return contents.from_json(stored)  # type: ignore[arg-type]
     except (TypeError, ValueError, RecursionError):
         return otherwise
 

@@ -10,7 +10,7 @@ from state_ledger.errors import StateLedgerError
 from state_ledger.pages.sums import Record
 from state_ledger.questions import OutOfTime
 from state_ledger.settings import Settings
-from state_ledger.sqlite import Connection, sqlite3
+from state_ledger.sqlite import Connection, says_damaged, sqlite3
 
 __all__ = ["Answer", "Ask", "OutOfTime", "Unanswered"]
 
@@ -19,7 +19,8 @@ class Unanswered(StateLedgerError):
     """SQLite cannot answer a question on this file, for instance because a page of it is damaged."""
 
     def __init__(self, name: str, error: Exception) -> None:
-        super().__init__(f"The question {name} cannot be answered on this file: {error}.")
+        damage = " `state-ledger check` says what is damaged in it." if says_damaged(error) else ""
+        super().__init__(f"The question {name} cannot be answered on this file: {error}.{damage}")
         self.name = name
 
 

@@ -4,9 +4,10 @@ Widths are percentages and heights are pixels, so that a chart fills any width w
 keeps its size: one drawing serves a desk and a phone. Colours come from the page's stylesheet
 through classes (`series-0` … `series-7`, `series-other`).
 
-A chart is one image to assistive technology (`role="img"`, title and description). Its bars are
-links for the pointer only (`tabindex="-1"`): 30 days of 8 models would be 240 stops for the
-keyboard, so each page gives the same links in the table beside the chart.
+To assistive technology a chart is a figure with a caption, or one image where nothing in it leads
+anywhere. Its bars are links for the pointer only (`tabindex="-1"`): 30 days of 8 models would be 240
+stops for the keyboard, so each page gives the same links in the table beside the chart. What holds links
+is no image, whose inside is not there for those who do not see it; such a drawing is left out whole.
 
 A value of `None` is a gap and is said so in words; it is never drawn as zero.
 """
@@ -256,12 +257,17 @@ def escape(text: str) -> str:
 
 
 def _frame(name: str, title: str, description: str, height: float, kind: str, parts: Sequence[str]) -> str:
-    mark = escape(name)
+    mark, drawn = escape(name), "".join(parts)
+    svg = f'<svg class="{kind}" width="100%" height="{height:g}" focusable="false"'
+    if "<a " in drawn:
+        return (
+            f'<figure id="{mark}"><figcaption class="visually-hidden">{escape(title)}. {escape(description)}'
+            f'</figcaption>{svg} aria-hidden="true">{drawn}</svg></figure>'
+        )
     return (
-        f'<svg class="{kind}" width="100%" height="{height:g}" role="img" '
-        f'aria-labelledby="{mark}-title {mark}-description" focusable="false">'
+        f'{svg} role="img" aria-labelledby="{mark}-title {mark}-description">'
         f'<title id="{mark}-title">{escape(title)}</title>'
-        f'<desc id="{mark}-description">{escape(description)}</desc>{"".join(parts)}</svg>'
+        f'<desc id="{mark}-description">{escape(description)}</desc>{drawn}</svg>'
     )
 
 

@@ -39,7 +39,8 @@ def block(lines: list[tuple[str, str]], addresses: Mapping[str, str]) -> str:
     """The lines as HTML, folded, with the addresses of all rows."""
     style = "white-space: pre-wrap; overflow-wrap: anywhere"
     code = "".join(
-        f"<h4>{escape(name)}</h4><pre style='{style}'><code>{escape(text)}</code></pre>" for name, text in lines
+        f"<p><strong>{escape(name)}</strong></p><pre style='{style}'><code>{escape(text)}</code></pre>"
+        for name, text in lines
     )
     links = " · ".join(f'<a href="{escape(href)}">{escape(form)}</a>' for form, href in addresses.items())
     return (

@@ -7,7 +7,7 @@ here (performance.md, section e).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 
 from state_ledger.pages import figures
@@ -61,7 +61,8 @@ def table(
 ) -> str:
     """A table in a box of its own that scrolls sideways where the screen is narrow.
 
-    The first cell of each row is its head. The box can be focused, so that the keyboard scrolls it.
+    The first cell of each row is its head; one without text is called "not recorded". The box can be focused, so
+    that the keyboard scrolls it.
     """
     heads = "".join(
         f'<th scope="col"{_kind(column)}' + (f' title="{escape(column.title)}"' if column.title else "")
@@ -83,6 +84,8 @@ def table(
 
 def _row(cells: Sequence[Cell], kinds: Sequence[str]) -> str:
     head, *others = cells
+    if not head.text:
+        head = replace(head, text="not recorded", word=True)
     return (
         f'<tr><th scope="row">{head.html}</th>'
         + "".join(

@@ -9,6 +9,7 @@ from functools import lru_cache
 from html import escape
 from typing import Any
 
+from state_ledger.content import from_json
 from state_ledger.pages import figures
 from state_ledger.transcript import Message
 
@@ -38,7 +39,7 @@ def calls_of(message: Message) -> Sequence[Call]:
 @lru_cache(maxsize=64)
 def _calls(stored: str) -> tuple[Call, ...]:
     try:
-        listed = json.loads(stored)
+        listed = from_json(stored)
     except (ValueError, RecursionError):
         return ()
     if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):

@@ -153,7 +153,7 @@ def _drawing(rows: list[Row], width: int, current: set[str], link: Callable[[Nod
             f'<circle class="node {escape(row.node.kind)}{here}" cx="{x(row):g}" cy="{y:g}" r="{radius:.1f}"/></a>'
         )
     return (
-        f'<svg class="lineage" width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="img"'
-        ' aria-label="Lineage: one dot per session, larger where it cost more; the list beside it has the same">'
+        # One dot per session, larger where it cost more: the list beside it says the same in words.
+        f'<svg class="lineage" width="{width}" height="{height}" viewBox="0 0 {width} {height}" aria-hidden="true">'
         f"{''.join(lines)}{''.join(dots)}</svg>"
     )

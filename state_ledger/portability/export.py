@@ -9,8 +9,8 @@ from typing import Any
 
 import state_ledger
 from state_ledger.errors import StateLedgerError
+from state_ledger.portability import agreement, records
 from state_ledger.portability import plan as plans
-from state_ledger.portability import records
 from state_ledger.portability.plan import Part, Plan
 from state_ledger.portability.records import Messages, Record, Row
 from state_ledger.portability.scope import Scope
@@ -43,7 +43,8 @@ class Options:
 class Export:
     """What a format writes.
 
-    scope, plan, options: what was asked for and what there is of it. store: the store's name.
+    scope, plan, options: what was asked for and what there is of it. store: the store's name. last_message: the
+    greatest id of one when it was planned.
     made_at: when. given_messages, given_sessions, given_usage: how much was handed out so far.
     """
 
@@ -52,6 +53,7 @@ class Export:
     plan: Plan
     options: Options
     store: str = ""
+    last_message: int = 0
     made_at: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
     redactor: Redactor | None = None
     given_messages: int = 0
@@ -78,8 +80,20 @@ class Export:
         among: the ids of messages that a search found, for the scope `search`.
         """
         options = options or Options()
+        last = source.rows("SELECT coalesce(max(id), 0) FROM main.messages")[0][0]
         plan = plans.make(source, scope, with_taken_back=options.taken_back, among=among)
-        return cls(source, scope, plan, options, store)
+        return cls(source, scope, plan, options, store, last_message=last)
+
+    def must_be_all(self, *, quickly: bool = False) -> None:
+        """Raises StoreUnreadableError where damage hides rows of the scope.
+
+        quickly: the tables of a large store are not walked through, only the indexes.
+        """
+        if self.scope.kind == "all" and agreement.may_be_walked(self.source, quickly):
+            rows = self.plan.messages + self.plan.taken_back + self.plan.copies
+            agreement.of_everything(self.source, rows, self.last_message)
+        else:
+            agreement.of_sessions(self.source, [part.session_id for part in self.plan.parts])
 
     @property
     def tool(self) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -11,6 +10,7 @@ from typing import IO, Any
 
 import click
 
+from state_ledger import private, unfinished
 from state_ledger.cli import output
 from state_ledger.cli.given import param_option
 from state_ledger.cli.given import parameters as parameters_of
@@ -99,6 +99,7 @@ def _export_scope(path: Path, scope: Scope, form: Format, given: dict[str, Any])
     try:
         found = among(connection, scope, with_taken_back=options.taken_back)
         made = Export.open(Source(connection), scope, options, store=path.stem, among=found)
+        made.must_be_all()
         if form.rows and not made.plan.messages:
             raise NothingToExport(f"There is nothing to export: {scope} has no messages.")
         place = _output(given, path.stem, scope.kind, scope.value, form)
@@ -167,9 +168,9 @@ def _output(given: dict[str, Any], store: str, kind: str, value: str, form: Form
         return
     if target.exists() and not given["force"]:
         raise click.ClickException(f"{target} is there already; name another file, or replace it with --force.")
-    part = target.with_name(f"{target.name}.{os.getpid()}.part")
+    part = unfinished.place(target.name, target.parent)
     try:
-        with part.open("wb") as file:
+        with private.writing(part) as file:
             yield file.write
         part.replace(target)
     except OSError as error:

@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from state_ledger.content import from_json
 from state_ledger.portability.export import Export
 from state_ledger.portability.plan import COMPACTED, TAKEN_BACK, Part
 from state_ledger.portability.records import Record, Row
@@ -158,7 +159,7 @@ def _calls(calls: Any) -> tuple[tuple[str, str], ...]:
         arguments = named.get("arguments", named.get("input", {}))
         if isinstance(arguments, str):
             try:
-                arguments = json.loads(arguments)
+                arguments = from_json(arguments)
             except (ValueError, RecursionError):
                 found.append((str(named.get("name", "")), str(arguments)))
                 continue

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
@@ -110,7 +109,7 @@ class Messages:
     def calls(self, row: Row) -> Any:
         """The tool calls of a message as a JSON value, redacted; None where there are none or they are no JSON."""
         try:
-            value = json.loads(self.value(row, "tool_calls") or "null")
+            value = contents.from_json(self.value(row, "tool_calls") or "null")
         except (TypeError, ValueError, RecursionError):
             return None
         return value if self._redactor is None else self._redactor.value(value)
@@ -156,7 +155,7 @@ def _value(name: str, stored_text: Any, empty: Any, stored: dict[str, str]) -> A
     if not isinstance(stored_text, str):
         return _as_text(stored_text)
     try:
-        value = json.loads(stored_text)
+        value = contents.from_json(stored_text)
         # What these columns are not meant to hold would be read once more, or not be written.
         meant = isinstance(value, dict if name == "display_metadata" else (dict, list))
         same = meant and bool(value) and json_text(value) == stored_text

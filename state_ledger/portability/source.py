@@ -67,7 +67,8 @@ class Source:
         """Pages of messages by rising id, all columns of `columns["messages"]`; ids that are gone are left out."""
         start = 0
         while start < len(ids):
-            page = self._page(ids[start : start + PAGE_ROWS])
+            asked = ids[start : start + PAGE_ROWS]
+            page = _only(self._page(asked), asked)
             last = page[-1][0] if page else ids[min(start + PAGE_ROWS, len(ids)) - 1]
             yield page
             while start < len(ids) and ids[start] <= last:
@@ -121,6 +122,15 @@ class Source:
         except UnicodeDecodeError:
             self.replaced += 1
             return str(stored, "utf-8", "replace")
+
+
+def _only(page: list[Row], asked: Sequence[int]) -> list[Row]:
+    """A page without what was not asked for: a damaged table gives rows twice, or under numbers of their own."""
+    if [row[0] for row in page] == list(asked[: len(page)]):
+        return page
+    wanted = set(asked)
+    kept: dict[int, Row] = {row[0]: row for row in page if row[0] in wanted}
+    return [kept[number] for number in sorted(kept)]
 
 
 _LONG = ("content", "tool_calls", "reasoning", "reasoning_content", "reasoning_details", "api_content")

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from state_ledger.prices.price import BUCKETS, Price, Span
-
 if TYPE_CHECKING:
     from state_ledger.prices.book import PriceBook
+    from state_ledger.prices.price import BUCKETS, Price, Span
 
 __all__ = ["BUCKETS", "Price", "PriceBook", "Span", "load"]
 """What other parts of the project need of it."""
@@ -30,4 +29,8 @@ def __getattr__(name: str) -> Any:
         from state_ledger.prices.book import PriceBook
 
         return PriceBook
+    if name in ("BUCKETS", "Price", "Span"):
+        from state_ledger.prices import price
+
+        return getattr(price, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,10 +8,9 @@ from datetime import date, datetime, time, timezone
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from state_ledger.prices.price import BUCKETS, Span
-
 if TYPE_CHECKING:
     from state_ledger.prices.book import PriceBook
+    from state_ledger.prices.price import Span
 
 FIRST, LAST = 0, 1_000_000_000_000
 """Epoch seconds before and after everything that can be a time: the open ends of a price."""
@@ -41,6 +40,8 @@ def spans(book: PriceBook, model: Any, provider: Any, base_url: Any) -> str:
 
 def list_price(book: PriceBook, model: Any, provider: Any, base_url: Any, bucket: Any, at: Any) -> float | None:
     """Dollars per million tokens of a bucket at an instant; None where no price is known."""
+    from state_ledger.prices.price import BUCKETS
+
     if not isinstance(at, (int, float)):
         return None
     price = book.price(_text(model), _text(provider), _text(base_url), on=_day(at))
@@ -57,6 +58,8 @@ def priced_as(book: PriceBook, model: Any, provider: Any, base_url: Any, at: Any
 
 
 def _object(span: Span) -> dict[str, Any]:
+    from state_ledger.prices.price import BUCKETS
+
     price = span.price
     known = {} if price is None else {
         **{f"{bucket}_price": None if price.of(bucket) is None else float(price.of(bucket) or 0) for bucket in BUCKETS},

@@ -24,6 +24,7 @@ from pathlib import Path
 import yaml
 
 from state_ledger.errors import StateLedgerError
+from state_ledger.homes import expanded
 from state_ledger.ledger.models import canonical_model
 from state_ledger.prices.price import BUCKETS, Match, Price
 
@@ -76,7 +77,7 @@ class Row:
 
 def read(path: str | Path) -> tuple[Row, ...]:
     """The rows of a price table, in order. Raises PriceTableError."""
-    file = Path(path).expanduser()
+    file = expanded(path)
     try:
         if file.stat().st_size > MOST_BYTES:
             raise PriceTableError(file, None, f"a price table has at most {MOST_BYTES:,} bytes.")

@@ -6,6 +6,7 @@ which engine answers is decided here and nowhere else.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ from state_ledger.ledger.glossary import COLUMNS, Meaning
 from state_ledger.questions import engines
 from state_ledger.questions.parameters import (
     COMMON,
+    KINDS,
     Parameter,
     ParameterSettings,
     compile_sql,
@@ -31,6 +33,8 @@ from state_ledger.questions.parameters import (
 )
 from state_ledger.settings import Settings
 from state_ledger.sqlite import Connection, sqlite3
+
+_log = logging.getLogger(__name__)
 
 STEPS_BETWEEN_LOOKS = 5000
 """Virtual-machine steps between two looks at the clock, about 0.1 ms."""
@@ -267,25 +271,38 @@ def in_time(connection: Connection, name: str, limit_ms: int) -> Iterator[None]:
 
 @lru_cache(maxsize=1)
 def load() -> dict[str, Question]:
-    """All canned queries that a store answers, by name, read once per process. Raises MalformedQuestion."""
-    return {name: question for name, question in _all().items() if question.group != OF_STORES}
+    """All canned queries that a store answers, by name, read once per process; those that can be used."""
+    return {name: question for name, question in _all()[0].items() if question.group != OF_STORES}
 
 
 @lru_cache(maxsize=1)
 def of_stores() -> dict[str, Question]:
     """The canned queries that only several stores at once answer, by name."""
-    return {name: question for name, question in _all().items() if question.group == OF_STORES}
+    return {name: question for name, question in _all()[0].items() if question.group == OF_STORES}
+
+
+def malformed() -> tuple[str, ...]:
+    """A sentence for each file of a canned query that cannot be used; the others are answered all the same."""
+    return _all()[1]
 
 
 @lru_cache(maxsize=1)
-def _all() -> dict[str, Question]:
+def _all() -> tuple[dict[str, Question], tuple[str, ...]]:
     found: dict[str, Question] = {}
+    wrong: list[str] = []
     for path in sorted(assets.folder("canned_queries").glob("*/*.sql")):
-        question = _kept(path)
+        try:
+            question = _kept(path)
+        except MalformedQuestion as error:
+            wrong.append(str(error))
+            continue
         if question.name in found:
-            raise MalformedQuestion(f"{path.name}: two canned queries are named {question.name}.")
+            wrong.append(f"{path.parent.name}/{path.name}: {found[question.name].group} has a question of this name.")
+            continue
         found[question.name] = question
-    return found
+    for sentence in wrong:
+        _log.warning("A canned query cannot be used. %s", sentence)
+    return found, tuple(wrong)
 
 
 @lru_cache(maxsize=256)
@@ -308,8 +325,14 @@ def _kept(path: Path) -> Question:
 
 
 def read(path: Path) -> Question:
-    """One canned query from its file: front matter in comments between two fences, then a SELECT."""
-    lines = path.read_text(encoding="utf-8").splitlines()
+    """One canned query from its file: front matter in comments between two fences, then a SELECT.
+
+    Raises MalformedQuestion.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise MalformedQuestion(f"{path.name}: the file cannot be read as UTF-8 text: {error}.") from error
     fences = [number for number, line in enumerate(lines) if line.rstrip() == FENCE]
     if len(fences) != 2 or fences[0] != 0:
         raise MalformedQuestion(f"{path.name}: the file must begin with front matter between two lines `{FENCE}`.")
@@ -320,12 +343,11 @@ def read(path: Path) -> Question:
         parameters = tuple(_parameter(name, given) for name, given in _pairs(front.get("parameters")))
         columns = {name: _meaning(name, given) for name, given in _pairs(front["columns"])}
         chart = Chart(**front["chart"]) if front.get("chart") else None
-        question = Question(
-            path.stem, path.parent.name, front["title"], front["description"], sql, parameters, columns, chart
-        )
-    except yaml.YAMLError as error:
+        title, description = _text("title", front["title"]), _text("description", front["description"])
+        question = Question(path.stem, path.parent.name, title, description, sql, parameters, columns, chart)
+    except (yaml.YAMLError, RecursionError) as error:
         raise MalformedQuestion(f"{path.name}: the front matter is not YAML: {error}") from error
-    except (KeyError, TypeError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise MalformedQuestion(f"{path.name}: the front matter cannot be used: {error!r}") from error
     declared, named = {p.name for p in parameters}, set(names_in(sql))
     if declared != named:
@@ -356,10 +378,20 @@ def _parameter(name: str, given: object) -> Parameter:
             name, base.kind, str(details.get("label", base.label)),
             base.default if default is None else str(default), base.choices, base.minimum, base.maximum,
         )  # fmt: skip
+    kind, maximum = details["type"], details.get("maximum")
+    if kind not in KINDS:
+        raise ValueError(f"the type of {name} is {kind!r}; it is one of {', '.join(KINDS)}")
     return Parameter(
-        name, details["type"], details["label"], str(details.get("default", "")),
-        tuple(map(str, details.get("choices", ()))), int(details.get("minimum", 0)), details.get("maximum"),
+        name, kind, _text("label", details["label"]), str(details.get("default", "")),
+        tuple(map(str, details.get("choices", ()))), int(details.get("minimum", 0)),
+        None if maximum is None else int(maximum),
     )  # fmt: skip
+
+
+def _text(key: str, given: object) -> str:
+    if not isinstance(given, str) or not given.strip():
+        raise ValueError(f"{key} is {given!r}; it must be a text")
+    return given
 
 
 def _meaning(name: str, given: object) -> Meaning:

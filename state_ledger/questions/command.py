@@ -49,9 +49,9 @@ def query(
 def _ask(name: str, path: Path, parameters: dict[str, str]) -> Result:
     from state_ledger import questions
     from state_ledger.connection import open_for_reading
-    from state_ledger.errors import StoreAccessError
+    from state_ledger.errors import StoreUnreadableError
     from state_ledger.settings import Settings
-    from state_ledger.sqlite import sqlite3
+    from state_ledger.sqlite import UNREADABLE
 
     known = {parameter.name for parameter in _question(name).parameters}
     unknown = sorted(set(parameters) - known)
@@ -61,10 +61,8 @@ def _ask(name: str, path: Path, parameters: dict[str, str]) -> Result:
     with closing(open_for_reading(path, settings=settings)) as connection:
         try:
             return questions.ask(connection, name, parameters, settings=settings)
-        except sqlite3.DatabaseError as error:
-            raise StoreAccessError(
-                path, f"{name} cannot be answered from {path} ({error}).", f"Look with: state-ledger check {path}"
-            ) from error
+        except UNREADABLE as error:
+            raise StoreUnreadableError(path, error, f"{name} cannot be answered from {path} ({error}).") from error
 
 
 def _question(name: str) -> Question:
@@ -85,7 +83,8 @@ def _say(answer: Result, form: str) -> None:
     elif form == "csv":
         from state_ledger.portability.formats import csv_rows
 
-        click.echo((csv_rows.head(answer.columns).decode() + csv_rows.lines(answer.rows)).rstrip("\r\n"))
+        # For programs: the same bytes whatever the terminal speaks.
+        click.echo(csv_rows.head(answer.columns) + csv_rows.lines(answer.rows).encode(), nl=False)
     else:
         click.echo(output.table(answer.columns, answer.rows))
     if answer.truncated and form != "json":

@@ -18,6 +18,7 @@ from state_ledger.ledger import days
 from state_ledger.ledger.apportion import DAY_RULES
 
 DAYS_AGO = re.compile(r"^(\d+) days ago$")
+KINDS = ("date", "zone", "choice", "integer", "text", "words")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -106,7 +107,7 @@ def validate(parameter: Parameter, value: str) -> str:
 
 
 def _check_integer(parameter: Parameter, value: str, text: str) -> None:
-    if not re.fullmatch(r"[+-]?\d{1,15}", text):
+    if not re.fullmatch(r"[+-]?[0-9]{1,15}", text):  # as SQLite reads one; int() reads more digits than these
         raise ParameterError(parameter.name, value, "write a whole number")
     number = int(text)
     if number < parameter.minimum:

@@ -61,7 +61,7 @@ def _dollars(text: str) -> float:
 
 def _whole(text: str) -> int:
     """A number of at most 18 digits, which is what SQLite holds."""
-    if not re.fullmatch(r"\s*[+-]?\d{1,18}\s*", text):
+    if not re.fullmatch(r"\s*[+-]?[0-9]{1,18}\s*", text):
         raise click.BadParameter(f"{text!r} is no whole number of at most 18 digits.")
     return int(text)
 

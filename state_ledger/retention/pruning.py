@@ -20,9 +20,8 @@ from state_ledger.retention.plan import Plan
 from state_ledger.retention.weight import Load
 from state_ledger.sessions import conversations
 from state_ledger.shape import Shape
-from state_ledger.sqlite import Connection, sqlite3
+from state_ledger.sqlite import Connection, says_damaged, sqlite3
 from state_ledger.storage import Pages
-from state_ledger.writing.contention import result_code
 from state_ledger.writing.writer import Writer
 
 FIRST_ROWS, LEAST_ROWS, MOST_ROWS = 200, 20, 5000
@@ -45,7 +44,6 @@ CHANGED = {
 Verify = Callable[[Connection, Shape, str], bool]
 """Whether a session is, inside the transaction, exactly what was verified before."""
 
-_CORRUPT = 11
 
 
 @dataclass
@@ -115,7 +113,7 @@ def _portion(writer: Writer, plan: Plan, batch: Sequence[str], verify: Verify | 
     try:
         return _one_transaction(writer, plan, batch, verify, done)
     except sqlite3.DatabaseError as error:
-        if result_code(error) != _CORRUPT and "malformed" not in str(error):
+        if not says_damaged(error):
             raise
     if len(batch) == 1:
         done.left[batch[0]] = "damaged"

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from state_ledger import private, unfinished
 from state_ledger.errors import StateLedgerError
 from state_ledger.portability import plan as export_plans
 from state_ledger.portability.export import Export, Options
@@ -70,8 +71,8 @@ def keep(
     made = Export(source, Scope(SESSIONS, f"{len(ids)} of a clean-up"), plan, Options(taken_back=True), store)
     target = _free_name(folder, store)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with _whole_file(target) as file:
+        private.folder(folder)
+        with _whole_file(target, f"{store}-pruned") as file:
             for piece in json_lines.write(made):
                 file.write(piece)
                 if progress is not None:
@@ -103,11 +104,11 @@ def _free_name(folder: Path, store: str) -> Path:
 
 
 @contextmanager
-def _whole_file(target: Path) -> Iterator[IO[bytes]]:
-    """A file that has its name only when all of it is on the disk."""
-    part = target.with_name(f"{target.name}.{os.getpid()}.part")
+def _whole_file(target: Path, beginning: str) -> Iterator[IO[bytes]]:
+    """A file that has its name, which begins so, only when all of it is on the disk."""
+    part = unfinished.place(beginning, target.parent)
     try:
-        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:  # noqa: PTH123
+        with private.writing(part) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

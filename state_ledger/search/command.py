@@ -71,10 +71,10 @@ def search(text: str, paths: tuple[Path, ...], as_json: bool, **filters: Any) ->
 def _find(store: Path, request: Request) -> Answer:
     from state_ledger import companion
     from state_ledger.connection import open_for_reading
-    from state_ledger.errors import StoreAccessError
+    from state_ledger.errors import StoreAccessError, StoreUnreadableError
     from state_ledger.search import answering
     from state_ledger.shape import Shape
-    from state_ledger.sqlite import sqlite3
+    from state_ledger.sqlite import UNREADABLE
 
     try:
         with closing(open_for_reading(store)) as connection, companion.beside(connection) as beside:
@@ -82,8 +82,8 @@ def _find(store: Path, request: Request) -> Answer:
             if not shape.is_store:
                 raise StoreAccessError(store, f"{store} has no sessions and messages.", "Name a state.db file.")
             return answering.find(connection, request, shape=shape, companion=beside)
-    except sqlite3.DatabaseError as error:
-        raise StoreAccessError(store, f"{store} cannot be searched ({error}).", "Restore it from a backup.") from error
+    except UNREADABLE as error:
+        raise StoreUnreadableError(store, error, f"{store} cannot be searched ({error}).") from error
 
 
 def _record(store: Path, answer: Answer) -> dict[str, Any]:

@@ -12,6 +12,8 @@ import unicodedata
 from state_ledger.surrogates import scrub
 
 _SEPARATORS = str.maketrans({"-": " ", "_": " ", ".": " ", "\x00": " "})
+_ASCII_FOLDED = bytes(ord(chr(each).lower().translate(_SEPARATORS)) for each in range(128)) + bytes(range(128, 256))
+_ASCII_BLANKS = b"".join(chr(each).encode() for each in range(128) if chr(each).isspace())
 
 
 def folded_name(text: object) -> str:
@@ -22,6 +24,9 @@ def folded_name(text: object) -> str:
     """
     if text is None:
         return ""
+    # Nearly all are: a search by name folds every title and id there is.
+    if isinstance(text, bytes) and text.isascii():
+        return text.strip(_ASCII_BLANKS).translate(_ASCII_FOLDED).decode("ascii")
     stored = text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
     # NFC: file names of macOS, which become titles, hold letters and accents apart.
     return unicodedata.normalize("NFC", scrub(stored)).casefold().strip().translate(_SEPARATORS)

@@ -117,7 +117,8 @@ def from_scan(
 
     after, up_to: only ids in between. Stops, and says so in `store.stopped`, when the time is over.
     """
-    ends = store.rows("SELECT min(id), max(id) FROM main.messages", [])[0]
+    # Each by itself: asked for both at once, SQLite reads through all there are.
+    ends = store.rows("SELECT (SELECT min(id) FROM main.messages), (SELECT max(id) FROM main.messages)", [])[0]
     if ends[0] is None:
         return
     low, high = ends[0] - 1, ends[1]

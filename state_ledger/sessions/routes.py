@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
-from state_ledger.content import json_text
+from state_ledger.content import from_json, json_text
 from state_ledger.sessions import set_columns
 from state_ledger.sqlite import Connection
 from state_ledger.surrogates import scrub_optional
@@ -76,7 +75,7 @@ def update_session_runtime_lock(
 
 def _object(stored: str | None, session_id: str) -> dict[str, Any]:
     try:
-        config = json.loads(stored) if stored else {}
+        config = from_json(stored) if stored else {}
     except (TypeError, ValueError, RecursionError):
         config = None
     if not isinstance(config, dict):

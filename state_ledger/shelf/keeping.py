@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from state_ledger import questions, redact
-from state_ledger.connection import open_for_reading
+from state_ledger.connection import decode_text, open_for_reading
 from state_ledger.errors import StateLedgerError
 from state_ledger.ledger import functions
 from state_ledger.questions import OutOfTime, Result
@@ -193,6 +193,8 @@ def _private_database() -> Several:
     books: Several = sqlite3.connect(
         path, isolation_level=None, check_same_thread=False, factory=Several, cached_statements=256
     )
+    # A blob that stands where text belongs need not be UTF-8, whatever was made of the text beside it.
+    books.text_factory = decode_text
     try:
         # A journal in memory is the only one that does not ask for the name.
         for pragma in ("locking_mode = EXCLUSIVE", "journal_mode = MEMORY", "synchronous = OFF"):

@@ -10,6 +10,7 @@ import re
 
 from state_ledger.ledger import prices, view_statements
 from state_ledger.ledger.apportion import SPREAD, WHOLE
+from state_ledger.ledger.session_sums import SUMS
 from state_ledger.shape import Shape
 from state_ledger.shelf.facts import AUDIT, BOOKS, COUNTED, KEPT, MESSAGES, TOOLS, columns
 from state_ledger.sqlite import Connection
@@ -17,12 +18,14 @@ from state_ledger.sqlite import Connection
 DERIVED = ("ledger_session_usage", "ledger_sessions", "ledger_conversations", "ledger_work")
 """Views that read other views alone: their text is the one of the layer itself."""
 
-KINSHIP = frozenset({"ledger_lineage", "ledger_conversations", "ledger_work"})
+KINSHIP = frozenset({"ledger_lineage", "ledger_family", "ledger_conversations", "ledger_work"})
 """What needs to know which sessions are one conversation."""
 
 PARTS = {
     **{each.view: each.part for each in (*KEPT, *COUNTED)},
-    **dict.fromkeys((*DERIVED, "ledger_time", "ledger_prices", "ledger_lineage"), BOOKS),
+    **dict.fromkeys(
+        (*DERIVED, "ledger_session_sums", "ledger_time", "ledger_prices", "ledger_lineage", "ledger_family"), BOOKS
+    ),
     **dict.fromkeys(("ledger_stores", "ledger_copies", "ledger_places"), BOOKS),
 }
 """The part of the stores that each view shows."""
@@ -81,6 +84,12 @@ def make(books: Connection) -> None:
     layer = dict(view_statements(Shape({})))
     for name in DERIVED:
         _view(books, name, layer[name])
+    # Here both are read as a whole: rows are kept, and nothing is asked of a store.
+    _view(books, "ledger_session_sums", f"SELECT session_id, {', '.join(SUMS)} FROM ledger_session_usage")
+    _view(
+        books, "ledger_family",
+        "SELECT a.session_id AS of_session_id, l.* FROM ledger_places AS a CROSS JOIN ledger_lineage AS l",
+    )  # fmt: skip
     key = ", ".join(f"coalesce({name}, '') AS {name}" for name in prices.KEY)
     _view(books, "ledger_prices", prices.listed_for(f"SELECT DISTINCT {key} FROM ledger_usage"))
     _view(

@@ -8,13 +8,14 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from state_ledger import access, schema
+from state_ledger import access, private, schema
 from state_ledger.connection import decode_text
-from state_ledger.errors import StoreAccessError
-from state_ledger.sqlite import Connection, Row, read_only_uri, sqlite3
+from state_ledger.errors import NoHomeError, StoreAccessError, StoreUnreadableError
+from state_ledger.homes import hermes_home
+from state_ledger.sqlite import Connection, Row, read_only_uri, says_damaged, sqlite3
 from state_ledger.writing import contention, journal
 
-_CORRUPT, _NOTADB, _IOERR = 11, 26, 10
+_IOERR = 10
 _CANTOPEN, _READONLY = 14, 8
 
 _making = threading.Lock()
@@ -23,10 +24,11 @@ that another thread may already hold on it."""
 
 
 def default_path(environ: Mapping[str, str] | None = None) -> Path:
-    """`$HERMES_HOME/state.db`, else `~/.hermes/state.db`."""
-    environ = os.environ if environ is None else environ
-    named = environ.get("HERMES_HOME", "").strip()
-    return (Path(named).expanduser() if named else Path.home() / ".hermes") / "state.db"
+    """`$HERMES_HOME/state.db`, else `~/.hermes/state.db`. Raises NoHomeError where there is neither."""
+    folder = hermes_home(environ)
+    if folder is None:
+        raise NoHomeError("This user has no home folder. Name a state.db file, or let HERMES_HOME name its folder.")
+    return folder / "state.db"
 
 
 def open_to_read(path: Path) -> Connection:
@@ -73,10 +75,8 @@ def _checked(connection: Connection, path: Path, prepare: Callable[[], None]) ->
         prepare()
     except sqlite3.DatabaseError as error:
         connection.close()
-        if contention.result_code(error) in (_CORRUPT, _NOTADB):
-            raise StoreAccessError(
-                path, f"{path} is damaged: SQLite says {error}.", "Restore it from a backup."
-            ) from error
+        if says_damaged(error):
+            raise StoreUnreadableError(path, error) from error
         if contention.result_code(error) in (_CANTOPEN, _READONLY):
             raise StoreAccessError(
                 path,
@@ -128,9 +128,9 @@ def _make_file(path: Path) -> None:
     """Makes an empty file that only its owner may read, unless there is one."""
     target = Path(os.path.realpath(path))
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        private.folder(target.parent)
         with _making:
-            os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            private.new_file(target)
     except FileExistsError:
         if not target.exists():  # one of its folders is a file
             raise StoreAccessError(

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from state_ledger import migrate
 from state_ledger.errors import SchemaTooNewError, StoreAccessError, StoreFullError
 from state_ledger.full_text import cjk
+from state_ledger.homes import expanded
 from state_ledger.schema import SCHEMA_VERSION, TABLES
 from state_ledger.shape import Shape
 from state_ledger.sqlite import Connection, Row, sqlite3
@@ -46,7 +47,7 @@ class Writer:
         Raises StoreAccessError for what is no store or may not be opened, the file untouched;
         StoreBusyError if another program keeps it locked.
         """
-        self.path = opening.default_path() if path is None else Path(path).expanduser()
+        self.path = opening.default_path() if path is None else expanded(path)
         self.read_only = read_only
         self.lock = threading.RLock()
         self._writing = False

@@ -1,0 +1,78 @@
+"""Every address of a page of ours, and the view in `views/` that answers it.
+
+A view is imported when its first request comes: a start pays for none of them, and most instances are never
+asked for most. Two kinds of address stand elsewhere, with the hooks that lead to them: the index and its cards
+(`stores_page`), and the JSON of a question (`queries`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from datasette import hookimpl
+
+if TYPE_CHECKING:
+    from datasette.app import Datasette
+
+STORE = r"/(?P<database>[^/.]+)/-"
+
+EVERY = "/-/ledger/all"
+"""Where the pages over all stores are."""
+
+FIND = "/-/find"
+"""Where a search begins that is not on a page of a store; it leads to the search page of the one chosen."""
+
+VIEWS = (
+    (f"{STORE}/home$", "home_page", "home_page"),
+    (f"{STORE}/cost$", "cost_page", "cost_page"),
+    (f"{STORE}/why\\.json$", "why", "why_json"),
+    (f"{STORE}/money$", "money_page", "money_page"),
+    (f"{STORE}/reconcile$", "reconcile_page", "reconcile_page"),
+    (f"{STORE}/search$", "search_page", "search_page"),
+    (f"{STORE}/search\\.json$", "search_page", "search_json"),
+    (f"{STORE}/search-count\\.json$", "search_page", "count_json"),
+    (f"{FIND}$", "search_page", "find_page"),
+    (f"{STORE}/(?P<kind>session|conversation|work)/(?P<session>[^/]+)$", "transcript_page", "transcript_page"),
+    (f"{STORE}/ops$", "ops_page", "ops_page"),
+    (f"{STORE}/ops\\.json$", "ops_page", "ops_json"),
+    (f"{STORE}/export$", "export", "export_page"),
+    (
+        f"{STORE}/export/(?P<scope>session|conversation|work|source|search|all)\\.(?P<format>[a-z]+)$",
+        "export",
+        "scope_file",
+    ),
+    (f"{STORE}/export/question/(?P<query>[a-z_]+)\\.(?P<format>[a-z]+)$", "export", "answer_file"),
+    (f"{STORE}/live\\.json$", "live", "live_json"),
+    (f"{EVERY}$", "all_stores", "all_home"),
+    (f"{EVERY}/cost$", "all_stores", "all_cost"),
+    (f"{EVERY}/cache$", "all_stores", "all_cache"),
+    (f"{EVERY}/live\\.json$", "all_stores", "all_live"),
+    (f"{EVERY}/search$", "all_search", "all_search"),
+    (f"{EVERY}/search\\.json$", "all_search", "all_search_json"),
+    (f"{EVERY}/(?P<kind>session|conversation|work)/(?P<session>[^/]+)$", "all_stores", "transcript"),
+    # Last of these, since any name fits.
+    (f"{EVERY}/(?P<query>[a-z_]+)$", "all_stores", "question_page"),
+    (f"{EVERY}/(?P<query>[a-z_]+)\\.json$", "all_stores", "question_json"),
+    (f"{EVERY}/(?P<query>[a-z_]+)\\.csv$", "all_stores", "question_csv"),
+    ("/-/ledger/health\\.json$", "health", "health_json"),
+    ("/-/ledger/metrics$", "health", "metrics_text"),
+)
+"""Address as a regular expression, module and function. The first that matches answers."""
+
+View = Callable[..., Awaitable[Any]]
+
+
+@hookimpl
+def register_routes() -> list[tuple[str, View]]:
+    return [(address, _when_asked(module, function)) for address, module, function in VIEWS]
+
+
+def _when_asked(module: str, function: str) -> View:
+    async def view(request: Any, datasette: Datasette) -> Any:
+        answer: View = getattr(import_module(f"state_ledger.plugins.views.{module}"), function)
+        return await answer(request, datasette)
+
+    view.__name__ = function  # what profiles and tracebacks show
+    return view
