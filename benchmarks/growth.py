@@ -57,6 +57,7 @@ async def measure(bench: Bench) -> AsyncIterator[Figure]:
             *((QUERY + name, address) for name, address in queries(application.name, today, sample, settings)),
             *((PAGE + name, address) for name, address in pages(application.name, today, sample)),
         ]
+        await application.settle()
         with patch("state_ledger.pages.home.today", lambda _zone: today):
             for name, address in asked:
                 if bench.wants(name):

@@ -24,7 +24,7 @@ def written(by_size: BySize, boxes: Mapping[str, float | None]) -> Iterator[str]
     yield "## Growth\n"
     yield "Every canned query as JSON, with its defaults, and every page, without a companion: milliseconds of CPU /"
     yield "what came of it, rows of a query, kB of a page. The last columns: cost / output, times the smaller store's."
-    yield f"{_steps()}\n"
+    yield f"{_steps()} An empty cell was not measured.\n"
     yield from (
         f"On {size} the rest was not reached in {box:g} s of CPU.\n" for size, box in boxes.items() if box is not None
     )

@@ -43,7 +43,8 @@ class Measured:
     def with_others(self, before: Measured) -> Measured:
         """Figures of an earlier run that this one did not make again are kept."""
         made = {figure.name: figure for figure in [*before.figures, *self.figures]}
-        return Measured(list(made.values()), self.cpu_s, self.box_s or before.box_s, self.reason, self.made_with)
+        cpu_s = round(self.cpu_s + before.cpu_s, 1)
+        return Measured(list(made.values()), cpu_s, self.box_s or before.box_s, self.reason, self.made_with)
 
 
 @dataclass

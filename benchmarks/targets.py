@@ -79,7 +79,7 @@ TARGETS: dict[str, Target] = {
         ),
         *_of(
             "Search", "companion",
-            ("with companion", "two characters ≥ 500 × faster than LIKE with a companion"),
+            ("with companion", "two characters ≥ 500 × faster than LIKE with a companion", ("M", "L")),
             ("companion size", "the companion's index ≤ 1.3 × the bytes of the text in it"),
             ("companion share", "the companion's index ≤ 10 % of the trigram index", ("M", "L")),
             ("companion build", "made with ≤ 1.5 × the CPU of the same pairs into a bare FTS5 table"),

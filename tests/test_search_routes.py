@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -14,6 +16,7 @@ from hypothesis import strategies as st
 
 from state_ledger import redact, search
 from state_ledger.companion import beside, building, identity
+from state_ledger.connection import open_for_reading
 from state_ledger.search import Answer, Request, engine, match, memory, query, vocabulary
 from state_ledger.sqlite import Connection, sqlite3
 from state_ledger.writing.writer import Writer
@@ -263,3 +266,24 @@ def test_an_accent_of_its_own_belongs_to_the_word_before_it(writer: Writer, inde
     assert ids(find(writer, "e")) == ids(find(writer, "b")) == []
     assert sorted(ids(find(writer, "eb"))) == list(range(1, 2 * len(around), 2))
     assert sorted(ids(find(writer, "be"))) == list(range(2, 2 * len(around) + 1, 2))
+
+
+def test_what_is_read_in_the_background_serves_the_next_search(
+    demo_store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "LARGE", 0)
+    monkeypatch.setattr(memory, "_kept", OrderedDict())
+
+    def looked(connection: Connection) -> None:
+        search.count(connection, Request("zyzzyva"), budget_s=5.0)
+
+    with closing(open_for_reading(demo_store)) as connection:
+        looked(connection)
+        for thread in threading.enumerate():
+            if thread.name == "state-ledger-search-memory":
+                thread.join(timeout=60)
+        assert memory._kept
+        begun: list[object] = []
+        monkeypatch.setattr(memory, "_read_in_background", lambda *asked: begun.append(asked))
+        looked(connection)
+    assert begun == []

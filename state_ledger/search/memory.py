@@ -209,7 +209,7 @@ def _fact(connection: Connection, kind: type[Fact], read: _Read, patient: bool) 
                 return fact
         if patient or newest <= LARGE:
             return _remember(connection, key, read, newest, changed)
-        _read_in_background(key, read)
+        _read_in_background(key, read, connection.total_changes)
         return None
 
 
@@ -239,7 +239,8 @@ def _remember(
     return fact
 
 
-def _read_in_background(key: tuple[str, type[Fact]], read: _Read) -> None:
+def _read_in_background(key: tuple[str, type[Fact]], read: _Read, own_changes: int) -> None:
+    """Reads for whoever asks next. own_changes: of the asking connection, as TEMP views are changes too."""
     if key in _being_read:
         return
     _being_read.add(key)
@@ -248,7 +249,7 @@ def _read_in_background(key: tuple[str, type[Fact]], read: _Read) -> None:
         try:
             with closing(sqlite3.connect(read_only_uri(key[0]), uri=True, isolation_level=None)) as connection:
                 vocabulary.prepare(connection)
-                _remember(connection, key, read, _newest(connection), (*_changes(key[0]), 0))
+                _remember(connection, key, read, _newest(connection), (*_changes(key[0]), own_changes))
         except sqlite3.Error:
             pass  # The next search goes without it, and says what it did not look at.
         finally:
