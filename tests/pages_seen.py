@@ -108,7 +108,9 @@ def pages(demo: Path) -> dict[str, Seen]:
     }
 
 
-NO_PAGES = (r"\.json$", r"(?P<format>json))?$", r"\.csv$", r"\.(?P<format>[a-z]+)$", "/metrics$", "/-/card$", "/-/find$")
+NO_PAGES = (
+    r"\.json$", r"(?P<format>json))?$", r"\.csv$", r"\.(?P<format>[a-z]+)$", "/metrics$", "/-/card$", "/-/find$",
+)  # fmt: skip
 """How the routes end that answer with something other than a page: data, files, a piece of a page, the way to one."""
 OTHER_ADDRESSES = {r"/-/stores$", r"/(?P<database>[^/.]+)/-/home$"}
 """The routes behind the addresses / and /NAME."""

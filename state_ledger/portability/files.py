@@ -102,6 +102,8 @@ def _sessions_in(value: Any, name: str, line: int) -> Iterator[Found | Trouble]:
         yield Trouble(name, line, "There is something that is no session.")
         return
     segments = value.get("segments")
+    if segments == []:
+        yield Trouble(name, line, "There is a conversation without segments.")
     for session in segments if isinstance(segments, list) else [value]:
         if isinstance(session, dict):
             yield Found(session, line)
