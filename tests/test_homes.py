@@ -96,7 +96,10 @@ from datasette.cli import cli as datasette_command
 from state_ledger.cli import VERBS, main
 for module in VERBS.values():
     importlib.import_module(module)
-import state_ledger.plugins, httpx, uvicorn
+import state_ledger.plugins, uvicorn
+for name in ("httpx", "httpx2", "httpcore", "httpcore2"):  # Datasette's client, under the name its line has
+    with contextlib.suppress(ImportError):
+        importlib.import_module(name)
 """
 """Imported before the process gives up root, who alone may read this Python."""
 USE = """
