@@ -103,6 +103,7 @@ class Visit:
             self.gone.cancel()
 
     async def _listen(self) -> None:
+        whole = False
         while True:
             try:
                 message = await self._receive()
@@ -112,6 +113,10 @@ class Visit:
                 return
             if message["type"] == "http.disconnect":
                 break
+            if whole:  # what a caller that is no server goes on saying, without ever waiting
+                await asyncio.sleep(AGAIN_S)
+                continue
+            whole = not message.get("more_body")
             self._held.append(message)
             self._news.set()
             while message.get("more_body") and self._held:

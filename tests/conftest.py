@@ -40,12 +40,18 @@ STRESS = os.environ.get("STATE_LEDGER_STRESS") == "1"
 """The nightly mode: long forms, and every combination instead of a part of them."""
 
 
+LONG = ("test_transcript_page", "test_accessibility", "test_stock_pages", "test_code_blocks", "test_export_page",
+        "test_permissions", "test_browser", "test_kills", "test_reading_harmless", "test_privacy")  # fmt: skip
+"""Files that take longest. They come first: the last one to begin is waited for by workers with nothing left to do."""
+
+
 def fewer(number: int, least: int = 1) -> int:
     """A number of repetitions or rows that proves something of ours: divided as the examples of laws are."""
     return max(least, number // EXAMPLES_DIVISOR)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.path.stem not in LONG)
     divisor = EXAMPLES_DIVISOR
     for item in items if divisor > 1 else ():
         law = getattr(item, "obj", None)
