@@ -159,7 +159,7 @@ with recursive n(i, x) as (select 1, hex(zeroblob(100000)) union select i + 1, x
 """
 
 ENDLESS = """
-select instr(hex(zeroblob(100000)), hex(zeroblob(50000)) || '1')
+select instr(hex(zeroblob(300000)), hex(zeroblob(150000)) || '1')
 select hex(zeroblob(30000)) like '%' || hex(zeroblob(12000)) || '1'
 """
 """One step that nothing can end, some seconds long: answered when its time is over, while it goes on."""
