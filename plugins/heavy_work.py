@@ -25,6 +25,7 @@ from state_ledger.plugins import address, json_answer
 from state_ledger.plugins.routes import EVERY
 from state_ledger.plugins.stores import registry
 from state_ledger.plugins.turns import TooBusyError, Turns
+from state_ledger.plugins.views import page
 from state_ledger.plugins.visits import VISIT, ClientGone, Lanes, Visit
 
 if TYPE_CHECKING:
@@ -258,8 +259,6 @@ async def _busy(datasette: Datasette, scope: address.Scope, sentence: str) -> Re
     elif "/-/export/" in path or path.endswith(".csv"):
         answer = Response.text(f"{sentence}\n", status=503)
     else:
-        from state_ledger.plugins.views import page
-
         answer = await page.refuse(datasette, "ledger_notice.html", {"problem": sentence}, title="Busy", status=503)
     answer.headers["Retry-After"] = str(RETRY_AFTER_S)
     return answer

@@ -109,10 +109,13 @@ class StoreDatabase(Database):
 
     async def _within_limits(self, sql: str, params: Any, *args: Any, **options: Any) -> Any:
         waiting = limits.Waiting()
-        _waiting.set(waiting)
+        token = _waiting.set(waiting)
         limit_s = self.ds.sql_time_limit_ms / 1000
         threads = visits.threads_for(VISIT.get(), self.ds.executor)
-        answer = await waiting.for_answer(super().execute(sql, params, *args, **options), limit_s, threads)
+        try:
+            answer = await waiting.for_answer(super().execute(sql, params, *args, **options), limit_s, threads)
+        finally:
+            _waiting.reset(token)
         if answer is None:
             raise QueryInterrupted("the time limit", sql, params)
         return answer

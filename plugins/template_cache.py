@@ -6,8 +6,6 @@ else could write to is not used.
 
 from __future__ import annotations
 
-import os
-import stat
 from contextlib import suppress
 from pathlib import Path
 
@@ -49,11 +47,7 @@ def private_folder() -> Path | None:
     try:
         folder = homes.cache_folder() / "templates"
         private.folder(folder)
-        for place in (folder, folder.parent):
-            status = place.lstat()
-            foreign = hasattr(os, "geteuid") and status.st_uid != os.geteuid()
-            if not stat.S_ISDIR(status.st_mode) or foreign or (status.st_mode & 0o022 and os.name == "posix"):
-                return None
+        ours = all(private.is_ours(place, 0o022) for place in (folder, folder.parent))
     except (OSError, NoHomeError):
         return None
-    return folder
+    return folder if ours else None

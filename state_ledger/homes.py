@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import stat
 import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from state_ledger import private
 from state_ledger.errors import NoHomeError
 
 
@@ -77,14 +77,12 @@ def _folder_of_ours(
 
 def _temporary() -> Path:
     """Made at once, and looked at after: where everybody writes, another user could have been first."""
-    ours = os.getuid() if hasattr(os, "getuid") else None
-    folder = Path(tempfile.gettempdir()) / f"state-ledger-{'user' if ours is None else ours}"
+    folder = Path(tempfile.gettempdir()) / f"state-ledger-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
-        status = folder.lstat()
+        alone = private.is_ours(folder, 0o077)
     except OSError as error:
         raise NoHomeError(f"{folder} cannot be made ({error.strerror}). Let HOME name a folder of yours.") from error
-    foreign = ours is not None and (status.st_uid != ours or status.st_mode & 0o077)
-    if foreign or not stat.S_ISDIR(status.st_mode):
+    if not alone:
         raise NoHomeError(f"{folder} is not yours alone. Let HOME name a folder that is.")
     return folder

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 from typing import IO
 
@@ -16,6 +17,17 @@ def folder(path: Path) -> None:
         missing.append(above)
     for each in reversed(missing):
         each.mkdir(mode=0o700, exist_ok=True)
+
+
+def is_ours(place: Path, closed: int) -> bool:
+    """Whether a folder, itself and no link to one, is this user's and gives others none of the modes `closed`.
+
+    Raises OSError.
+    """
+    status = place.lstat()
+    if not stat.S_ISDIR(status.st_mode):
+        return False
+    return os.name != "posix" or (status.st_uid == os.geteuid() and not status.st_mode & closed)
 
 
 def new_file(path: Path) -> None:

@@ -10,8 +10,8 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -136,9 +136,7 @@ def words_of(line: str, home: Path) -> list[str]:
 
 
 @of("sh", "console")
-def test_commands_run(
-    block: Block, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_commands_run(block: Block, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HERMES_HOME", str(home / ".hermes"))  # set anew after each test, whatever a line sets
     started: list[list[str]] = []
     monkeypatch.setattr(serving, "_become", lambda command, _environment: started.append(command[3:]))
@@ -149,7 +147,7 @@ def test_commands_run(
             started.append(words[1:])
             continue
         assert words[0] == "state-ledger", f"{block.page}: nobody runs {line!r}"
-        verb = main.commands.get(words[1]) or main.get_command(None, words[1])  # type: ignore[arg-type]
+        verb = main.get_command(None, words[1])  # type: ignore[arg-type]
         assert verb is not None
         if words[1] == "check" and "--watch" in words:
             continue  # goes on for ever; tests/test_watch.py looks at it
@@ -172,18 +170,14 @@ def test_commands_run(
 def prepare(line: str, home: Path) -> None:
     """What an earlier day would have left: an export, a backup under the name that the line has."""
     if "import" in line:
-        runner = CliRunner()
-        for name in ("all.jsonl", "more.json"):
-            with suppress(FileExistsError):
-                form = "json" if name.endswith("json") else "jsonl"
-                runner.invoke(main, ["export", "srv/hermes/state.db", "--all", "--format", form, "--output", name])
+        for name, form in (("all.jsonl", "jsonl"), ("more.json", "json")):
+            words = ["export", "srv/hermes/state.db", "--all", "--format", form, "--output", name, "--force"]
+            assert CliRunner().invoke(main, words).exit_code == 0
         (home / "new.db").unlink(missing_ok=True)
     if "restore" in line:
-        named = Path(words_of(line, home)[2])
-        made = back_up(home / "state.db", named.parent).path
-        made.rename(named)
-        for target in (words_of(line, home)[3],):
-            Path(target).unlink(missing_ok=True)
+        named, target = map(Path, words_of(line, home)[2:4])
+        back_up(home / "state.db", named.parent).path.rename(named)
+        target.unlink(missing_ok=True)
     if "repair" in line:
         (home / "state-new.db").unlink(missing_ok=True)
     if "demo " in line:
@@ -204,16 +198,13 @@ def test_python_runs(block: Block, home: Path, template: Path) -> None:
 
 @of("sql")
 def test_sql_runs(block: Block, template: Path) -> None:
-    connection = open_for_reading(template)
-    try:
-        load()
+    load()
+    with closing(open_for_reading(template)) as connection:
         connection.execute(block.text).fetchall()
-    finally:
-        connection.close()
 
 
 @of("yaml")
-def test_yaml_is_taken(block: Block, home: Path, make_datasette: Callable[..., Any]) -> None:
+def test_yaml_is_taken(block: Block, home: Path) -> None:
     """Our own settings, price tables, and permissions, as Datasette or we read them."""
     given = yaml.safe_load(block.text)
     assert isinstance(given, dict) and given

@@ -12,7 +12,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,7 +43,7 @@ def dependencies(exact: bool) -> str:
 
 
 class Case(NamedTuple):
-    """python: of which sort; artefact: `wheel` or `sdist`; lowest: versions; own_sqlite: without pysqlite3."""
+    """python: its path; artefact: `wheel` or `sdist`; lowest: whether of all it asks for; own_sqlite: no pysqlite3."""
 
     python: str
     artefact: str
@@ -76,20 +75,22 @@ def artefacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_fresh_environment_serves_a_store(case: Case, artefacts: Path, tmp_path: Path) -> None:
     subprocess.run([case.python, "-m", "venv", str(tmp_path / "venv")], check=True, capture_output=True)
     scripts = tmp_path / "venv" / ("Scripts" if os.name == "nt" else "bin")
+    ledger = scripts / "state-ledger"
     file = next(artefacts.glob("*.whl" if case.artefact == "wheel" else "*.tar.gz"))
     constraints = tmp_path / "constraints.txt"
     constraints.write_text(dependencies(case.lowest), encoding="utf-8")
 
     def run(*words: str | Path, patience_s: float = 300) -> str:
         done = subprocess.run([*map(str, words)], cwd=tmp_path, capture_output=True, text=True, timeout=patience_s)
-        assert done.returncode == 0 and "Traceback" not in done.stderr, done.stdout + done.stderr
+        # The check ends with 1 where it finds something to say.
+        well = (0, 1) if words[1] == "check" and words[0] == ledger else (0,)
+        assert done.returncode in well and "Traceback" not in done.stderr, done.stdout + done.stderr
         return done.stdout
 
     run(scripts / "python", "-m", "pip", "install", "--quiet", "--constraint", constraints, file, patience_s=900)
     run(scripts / "python", "-m", "pip", "check")
     if case.own_sqlite:
         run(scripts / "python", "-m", "pip", "uninstall", "--quiet", "--yes", "pysqlite3")
-    ledger = scripts / "state-ledger"
     run(ledger, "demo", "demo.db")
     total = float(re.findall(r"\$([\d,.]+)", run(ledger, "backup", "demo.db", "--to", "kept"))[0].replace(",", ""))
     rows = json.loads(run(scripts / "datasette", "serve", "demo.db", "--get", "/demo/cost_per_model.json?_shape=array"))
@@ -98,10 +99,8 @@ def test_a_fresh_environment_serves_a_store(case: Case, artefacts: Path, tmp_pat
         assert "<title>" in run(ledger, "serve", "demo.db", "--get", path)
     run(ledger, "export", "demo.db", "--all", "--output", "all.jsonl")
     run(ledger, "import", "all.jsonl", "again.db", "--yes")
-    for verb in ("status", "sizes", "profiles"):
+    for verb in ("status", "sizes", "profiles", "check"):
         run(ledger, verb, "again.db")
-    with suppress(AssertionError):  # exit code 1 where the check has something to say
-        run(ledger, "check", "again.db")
 
 
 def test_the_lowest_versions_are_those_that_are_asked_for() -> None:
