@@ -13,7 +13,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 from state_ledger.surrogates import scrub
 
@@ -59,22 +59,28 @@ def decode(value: object) -> Decoded:
         return Decoded(stored, None, problem)
     body = stored[len(PREFIX) :]
     try:
-        content = from_json(body)
+        content = from_json(body, strict=True)
         parts = content if isinstance(content, list) else [content]
         return Decoded("\n\n".join(filter(None, map(_part_text, parts))), [_as_part(p) for p in parts], problem)
     except (ValueError, RecursionError):
         return Decoded(body, None, problem or "The structured content is not valid JSON; it is shown raw.")
 
 
-def from_json(text: str | bytes) -> Any:
+def from_json(text: str | bytes, strict: bool = False) -> Any:
     r"""The value of a stored JSON text. Lone surrogates, which JSON spells `\ud83d` and UTF-8 cannot, become U+FFFD.
+
+    strict: without `NaN` and `Infinity`, which Python writes and reads, and no other reader of JSON takes.
 
     Raises ValueError, RecursionError, and TypeError for what is neither text nor bytes.
     """
-    value = json.loads(text)
+    value = json.loads(text, parse_constant=_no_number if strict else None)
     # Python takes the bytes of a surrogate for one, too.
     spelt = not isinstance(text, str) or _SURROGATE_ESCAPE.search(text)
     return _scrub_all(value) if spelt else value
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number in JSON.")
 
 
 def unescaped(stored: str) -> str:
@@ -105,15 +111,15 @@ def encode(value: object) -> str | int | float | bytes | None:
         return scrub(str(value))
 
 
-def restore(stored: object) -> Any:
+def restore(stored: object, strict: bool = False) -> Any:
     """A message's content as it was given to `encode`: the opposite of `decode`, which is for reading.
 
     Text behind the prefix that is not JSON comes back as it is stored, prefix and all, so that
-    writing it again stores the same bytes.
+    writing it again stores the same bytes; strict: as in `from_json`, for what other programs read.
     """
     if isinstance(stored, str) and stored.startswith(PREFIX):
         try:
-            return from_json(stored[len(PREFIX) :])
+            return from_json(stored[len(PREFIX) :], strict)
         except (ValueError, RecursionError):
             return stored
     return stored

@@ -20,6 +20,9 @@ FOCUSED = """
 """What has the focus: its name, whether its outline can be seen and stands on the screen, its place on the page."""
 
 
+FRAMES = 60
+
+
 class Keys:
     """Presses keys on a page; whatever has the focus then is seen."""
 
@@ -29,9 +32,13 @@ class Keys:
     def press(self, key: str) -> dict[str, Any]:
         """Presses a key; what has the focus then, which is seen."""
         self.page.keyboard.press(key)
-        stop: dict[str, Any] = self.page.evaluate(FOCUSED)
-        assert stop["seen"] and stop["shown"], f"the focus is not seen: {stop}"
-        return stop
+        for _ in range(FRAMES):
+            stop: dict[str, Any] = self.page.evaluate(FOCUSED)
+            if stop["seen"] and stop["shown"]:
+                return stop
+            # The browser scrolls to what has the focus with one of its next frames.
+            self.page.evaluate("() => new Promise(requestAnimationFrame)")
+        raise AssertionError(f"the focus is not seen: {stop}")
 
     def go_to(self, text: str, tag: str = "", key: str = "Tab", most: int = 140) -> dict[str, Any]:
         """Presses a key until the focus is on what begins with a text."""

@@ -19,7 +19,7 @@ from state_ledger.sqlite import sqlite3
 from state_ledger.writing.writer import Writer
 from tests import prepared
 from tests.conftest import names_in
-from tests.exported import CASE_16, exported, lines, write
+from tests.exported import CASE_16, exported, lines, strict_json, write
 
 TOTALS = """SELECT sum(api_call_count), sum(input_tokens), sum(output_tokens), sum(cache_read_tokens),
  sum(cache_write_tokens), sum(reasoning_tokens), round(sum(cost_usd), 9), round(sum(actual_usd), 9),
@@ -80,9 +80,10 @@ JSON = st.recursive(
     max_leaves=6,
 )  # fmt: skip
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
-STORED = TEXT | JSON.map(lambda value: "\x00json:" + json.dumps(value)) | TEXT.map(lambda text: "\x00json:" + text)
+NO_JSON = TEXT | st.sampled_from(["NaN", "[Infinity]", '{"a": [1, -Infinity]}'])
+STORED = TEXT | JSON.map(lambda value: "\x00json:" + json.dumps(value)) | NO_JSON.map(lambda text: "\x00json:" + text)
 ODD_JSON = JSON.map(lambda value: json.dumps(value, ensure_ascii=False, indent=1))
-MAYBE_JSON = st.none() | TEXT | JSON.map(json.dumps) | ODD_JSON
+MAYBE_JSON = st.none() | NO_JSON | JSON.map(json.dumps) | ODD_JSON
 MESSAGE = st.fixed_dictionaries(
     {
         "role": st.sampled_from(["user", "assistant", "tool", "system"]),
@@ -217,7 +218,7 @@ def test_json_comes_back_through_the_storage_core_too(
         session["model_config"] = None
     fill(one, given_sessions)
     fill(two, [])
-    answer = portability.import_sessions(writer, as_list(json.loads(exported(one, "json", taken_back=True))))
+    answer = portability.import_sessions(writer, as_list(strict_json(exported(one, "json", taken_back=True))))
     assert answer["ok"], answer
     first, second = (comparable(exported(path, "jsonl", taken_back=True)) for path in (one, two))
     assert differences(first, second) == []

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from state_ledger.content import json_text
+from state_ledger.content import from_json, json_text
 from state_ledger.messages import rows as message_rows
 from state_ledger.messages.rows import Entry, decoders, moment
 from state_ledger.schema import declared_columns
@@ -229,9 +229,7 @@ def _as_stored(entry: Entry, message: Mapping[str, Any]) -> Entry:
         {
             name: text
             for name, text in texts.items()
-            if name in decoders
-            and isinstance(text, str)
-            and (decoders[name](text) or None) == (message.get(name) or None)
+            if name in decoders and isinstance(text, str) and _is_reading(message.get(name) or None, name, text)
         }
     )
     for name in _TEXTS_OF_JSON:
@@ -240,6 +238,18 @@ def _as_stored(entry: Entry, message: Mapping[str, Any]) -> Entry:
             values[message_rows.WRITTEN.index(name)] = scrub(message[name])
             entry = Entry(tuple(values), entry.calls)
     return entry
+
+
+def _is_reading(value: Any, name: str, text: str) -> bool:
+    """Whether a value is what an export makes of a stored text; Python's own exports say NaN, others leave it out."""
+    if value is None and name != "content":
+        try:
+            from_json(text, strict=True)
+        except (ValueError, RecursionError):
+            return True
+    read = decoders[name](text) or None
+    # NaN is equal to nothing, and its text to itself.
+    return bool(value == read) or json_text(value, repr) == json_text(read, repr)
 
 
 _TEXTS_OF_JSON = ("reasoning_details", "codex_reasoning_items", "codex_message_items")

@@ -109,13 +109,13 @@ class Messages:
     def calls(self, row: Row) -> Any:
         """The tool calls of a message as a JSON value, redacted; None where there are none or they are no JSON."""
         try:
-            value = contents.from_json(self.value(row, "tool_calls") or "null")
+            value = contents.from_json(self.value(row, "tool_calls") or "null", strict=True)
         except (TypeError, ValueError, RecursionError):
             return None
         return value if self._redactor is None else self._redactor.value(value)
 
     def _structured(self, record: Record, content: str, stored: dict[str, str]) -> None:
-        value = contents.restore(content)
+        value = contents.restore(content, strict=True)
         record["content"] = value
         if contents.encode(value) != content:
             stored["content"] = content
@@ -155,7 +155,7 @@ def _value(name: str, stored_text: Any, empty: Any, stored: dict[str, str]) -> A
     if not isinstance(stored_text, str):
         return _as_text(stored_text)
     try:
-        value = contents.from_json(stored_text)
+        value = contents.from_json(stored_text, strict=True)
         # What these columns are not meant to hold would be read once more, or not be written.
         meant = isinstance(value, dict if name == "display_metadata" else (dict, list))
         same = meant and bool(value) and json_text(value) == stored_text
