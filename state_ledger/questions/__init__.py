@@ -67,6 +67,10 @@ class OutOfTime(StateLedgerError):
         self.limit_ms = limit_ms
 
 
+class EngineError(StateLedgerError):
+    """An engine other than SQLite cannot answer; the sentence says which, what it says, and what to do."""
+
+
 class MalformedQuestion(StateLedgerError):
     """A canned query's file cannot be used; the sentence names the file and why."""
 
@@ -138,7 +142,7 @@ class Result:
     """An answer: column names, rows in order, and the parameters that produced it (defaults filled in).
 
     truncated: whether there are more rows than the parameter `limit` let through. engine: who
-    answered, the `store`, its `companion`, or several `stores` as one.
+    answered, the `store`, its `companion`, several `stores` as one, or the engine that holds the books of a fleet.
     """
 
     question: Question
@@ -154,20 +158,23 @@ class Result:
 
 
 def ask(
-    connection: Connection,
+    connection: Connection | engines.Books,
     name: str,
     parameters: Mapping[str, str] | None = None,
     *,
     settings: ParameterSettings | None = None,
     watch: Callable[[], int] | None = None,
+    limit_ms: int | None = None,
 ) -> Result:
-    """Answers a question on a connection that has the semantic layer (`ledger.install`), or on `engines.Several`.
+    """Answers a question on a connection that has the semantic layer (`ledger.install`), `engines.Several` or `Books`.
 
     watch: called again and again while SQLite works; the question is interrupted when it returns 1.
-    Raises UnknownQuestion, ParameterError for a value that cannot be meant, and
-    sqlite3.OperationalError when the connection interrupts the query.
+    limit_ms: the time that another engine has. Raises UnknownQuestion, ParameterError for a value that
+    cannot be meant, sqlite3.OperationalError when the connection interrupts the query, and what
+    `Books.answer` raises.
     """
-    question = asked_of(connection).get(name) if isinstance(connection, engines.Several) else named(name)
+    alone = not isinstance(connection, (engines.Several, engines.Books))
+    question = named(name) if alone else asked_of(connection).get(name)
     if question is None:
         known = ", ".join(sorted(asked_of(connection)))
         raise UnknownQuestion(f"There is no question named {name!r}; known are {known}.")
@@ -180,13 +187,17 @@ def ask(
         bound["limit"] = str(limit + 1)  # one more tells whether there are more
     if question.reads_prices:
         prices.load()
-    columns, rows, engine = _answered(question, settings, connection, bound, watch)
+    if isinstance(connection, engines.Books):
+        columns, rows = connection.answer(question, settings, bound, limit_ms)
+        engine = connection.name
+    else:
+        columns, rows, engine = _answered(question, settings, connection, bound, watch)
     return Result(question, columns, rows[:limit], checked, limit is not None and len(rows) > limit, engine)
 
 
-def asked_of(connection: Connection) -> Mapping[str, Question]:
+def asked_of(connection: Connection | engines.Books) -> Mapping[str, Question]:
     """The questions that can be asked on a connection, by name."""
-    return connection.questions if isinstance(connection, engines.Several) else load()
+    return connection.questions if isinstance(connection, (engines.Several, engines.Books)) else load()
 
 
 def _answered(
@@ -234,7 +245,11 @@ def _compiled(question: Question, zone_name: str, day_rule: str, max_limit: int)
 
 
 def ask_in_time(
-    connection: Connection, name: str, parameters: Mapping[str, str] | None = None, *, settings: Settings
+    connection: Connection | engines.Books,
+    name: str,
+    parameters: Mapping[str, str] | None = None,
+    *,
+    settings: Settings,
 ) -> Result:
     """As `ask`, with an end: raises OutOfTime `settings.query_time_limit_ms` after SQLite's first step."""
     deadline: float | None = None
@@ -247,7 +262,9 @@ def ask_in_time(
         return int(now > deadline)
 
     try:
-        return ask(connection, name, parameters, settings=settings, watch=late)
+        return ask(
+            connection, name, parameters, settings=settings, watch=late, limit_ms=settings.query_time_limit_ms
+        )
     except sqlite3.OperationalError as error:
         if "interrupted" in str(error):
             raise OutOfTime(name, settings.query_time_limit_ms) from error

@@ -1,4 +1,5 @@
-"""Who answers a question: the store itself, the rollup that its companion keeps, or several stores as one.
+"""Who answers a question: the store itself, the rollup that its companion keeps, several stores as one, or books
+that another engine holds.
 
 The rollup is asked only where it has all that the question reads and is known to give the same.
 """
@@ -6,18 +7,20 @@ The rollup is asked only where it has all that the question reads and is known t
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from state_ledger.companion import open_for_search
 from state_ledger.sqlite import Connection, store_path
 
 if TYPE_CHECKING:
     from state_ledger.questions import Question
+    from state_ledger.questions.parameters import ParameterSettings
 
-Name = Literal["store", "companion", "stores"]
+Name = Literal["store", "companion", "stores", "duckdb", "clickhouse", "postgresql"]
 
 ROLLED_UP = frozenset({"ledger_time"})
 """The views whose rows a companion keeps."""
@@ -33,6 +36,27 @@ class Engine(NamedTuple):
 
     name: Name
     connection: Connection
+
+
+class Books(ABC):
+    """The books of many stores in an engine that is not SQLite, which answers the same questions.
+
+    name: the engine. questions: what can be asked of it, by name.
+    """
+
+    name: Name
+    questions: Mapping[str, Question]
+
+    @abstractmethod
+    def answer(
+        self, question: Question, settings: ParameterSettings, bound: Mapping[str, str], limit_ms: int | None
+    ) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """Columns and rows of an answer, with values as SQLite would give them.
+
+        bound: every parameter as it was given, '' for one that was not; `limit` may exceed its bound by 1.
+        limit_ms: after how long it is interrupted, None for never. Raises OutOfTime, and EngineError with
+        what the engine says.
+        """
 
 
 class Several(Connection):
