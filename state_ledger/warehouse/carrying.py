@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import sqlglot
 from sqlglot import exp
 
+from state_ledger.ledger.days import BUCKET_SECONDS
 from state_ledger.warehouse import views, zones
 from state_ledger.warehouse.constants import Folded, fold
 from state_ledger.warehouse.dialect import Dialect
@@ -55,10 +56,12 @@ class Carrier:
         _join_plainly(tree)
         _take_any_of_a_group(tree)
         _tell_truth(tree)
+        used: set[str] = set()
         for node in list(tree.find_all(exp.Placeholder)):
+            used.add(node.name)
             if isinstance(folded.values[node.name], str):
                 node.replace(self.dialect.parameter(node.name, "text"))
-        return self.dialect.text(tree), folded.values
+        return self.dialect.text(tree), {name: value for name, value in folded.values.items() if name in used}
 
     def _put_in_views(self, folded: Folded) -> None:
         pending = [folded.tree]
@@ -75,7 +78,7 @@ class Carrier:
                 table.replace(put)
                 pending.append(select)
 
-    def _view(self, folded: Folded, name: str) -> exp.Expression:
+    def _view(self, folded: Folded, name: str) -> exp.Expr:
         if name == views.PRICES:
             return self.prices().select(self.dialect, folded)
         tree = _parsed(views.body(name, self.state)).copy()
@@ -83,9 +86,9 @@ class Carrier:
         assert not now.values, "views have no texts of their own to bind"
         if self.places is None or name in _OF_VIEWS:
             return now.tree
-        listed: list[exp.Expression] = [exp.Literal.number(each) for each in self.places] or [exp.Null()]
+        listed: list[exp.Expr] = [exp.Literal.number(each) for each in self.places] or [exp.Null()]
         narrowed = exp.Column(this=exp.to_identifier("place"), table=exp.to_identifier("narrowed"))
-        condition: exp.Expression = exp.In(this=narrowed, expressions=listed)
+        condition: exp.Expr = exp.In(this=narrowed, expressions=listed)
         if name == "ledger_copies":  # shown where either of the two stores is chosen
             other = exp.Column(this=exp.to_identifier("place_of_copy"), table=exp.to_identifier("narrowed"))
             condition = exp.or_(condition, exp.In(this=other, expressions=[each.copy() for each in listed]))
@@ -107,20 +110,18 @@ class Carrier:
             inner = listed.this
             listed.replace(self.dialect.listed(inner.expressions[0] if isinstance(inner, exp.Distinct) else inner))
 
-    def _local_day(self, folded: Folded, instant: exp.Expression, zone: exp.Expression) -> exp.Expression:
+    def _local_day(self, folded: Folded, instant: exp.Expr, zone: exp.Expr) -> exp.Expr:
         known, name = folded.value(zone)
         assert known, "the zone of a day is a parameter"
         return day_of(self.dialect, instant, str(name or self.zone), self.state.spans)
 
 
-def day_of(dialect: Dialect, instant: exp.Expression, zone: str, spans: Sequence[int]) -> exp.Expression:
+def day_of(dialect: Dialect, instant: exp.Expr, zone: str, spans: Sequence[int]) -> exp.Expr:
     """The calendar day of an instant as text; NULL for NULL and for what has none."""
-    bucket = sqlglot.parse_one(zones.bucket_of("x"), read="sqlite")
     # Buckets are what most days are asked of: nothing is rounded there.
-    is_bucket = isinstance(instant, exp.Column) and instant.name == "bucket"
-    at = instant.copy() if is_bucket else bucket.transform(lambda node: instant.copy() if isinstance(node, exp.Column) else node)
+    at = instant if isinstance(instant, exp.Column) and instant.name == "bucket" else _bucket_of(instant)
     known = zones.offsets(tuple(spans), zone)
-    offset: exp.Expression = exp.Literal.number(known[0][1])
+    offset: exp.Expr = exp.Literal.number(known[0][1])
     if len(known) > 1:
         arms = [
             exp.If(this=exp.GTE(this=at.copy(), expression=exp.Literal.number(since)), true=exp.Literal.number(seconds))
@@ -129,12 +130,20 @@ def day_of(dialect: Dialect, instant: exp.Expression, zone: str, spans: Sequence
         offset = exp.Case(ifs=arms, default=offset)
     moved = exp.Paren(this=exp.Add(this=at.copy(), expression=offset))
     days = exp.Floor(this=exp.Div(this=moved, expression=exp.Literal.number("86400.0")))
-    inside = exp.Between(this=at.copy(), low=exp.Literal.number(zones.FIRST + 86_400), high=exp.Literal.number(zones.LAST - 86_400))
+    low, high = exp.Literal.number(zones.FIRST + 86_400), exp.Literal.number(zones.LAST - 86_400)
+    inside = exp.Between(this=at.copy(), low=low, high=high)
     return exp.Case(ifs=[exp.If(this=inside, true=dialect.date_text(days))])
 
 
+def _bucket_of(instant: exp.Expr) -> exp.Expr:
+    """The beginning of the quarter of an hour in which an instant falls."""
+    length = exp.Literal.number(f"{BUCKET_SECONDS}.0")
+    quarters = exp.Floor(this=exp.Div(this=exp.Paren(this=instant.copy()), expression=length))
+    return exp.Paren(this=exp.Mul(this=quarters, expression=exp.Literal.number(BUCKET_SECONDS)))
+
+
 @lru_cache(maxsize=512)
-def _parsed(sql: str) -> exp.Expression:
+def _parsed(sql: str) -> exp.Expr:
     return sqlglot.parse_one(sql, read="sqlite")
 
 
@@ -145,67 +154,68 @@ _OF_VIEWS = frozenset(
 """Views that read other views alone, which are narrowed already."""
 
 
-def _count_by_number(tree: exp.Expression) -> None:
+def _count_by_number(tree: exp.Expr) -> None:
     """Rows that stand for several are counted as such."""
     for count in list(tree.find_all(exp.Count)):
         select = count.find_ancestor(exp.Select)
-        source = select.args.get("from_") if select is not None else None
-        if not isinstance(count.this, exp.Star) or source is None or select is None or select.args.get("joins"):
+        if not isinstance(count.this, exp.Star) or select is None or select.args.get("joins"):
             continue
-        if source.this.meta.get("view") in views.COUNTED_VIEWS:
-            number = exp.column("number", table=source.this.alias)
+        source = _from(select).this
+        if source.meta.get("view") in views.COUNTED_VIEWS:
+            number = exp.column("number", table=source.alias)
             count.replace(exp.Coalesce(this=exp.Sum(this=number), expressions=[exp.Literal.number(0)]))
 
 
-def _folded_column(call: exp.Anonymous, function: str) -> exp.Expression:
+def _from(select: exp.Select) -> exp.From:
+    found = select.args.get("from_") or select.args.get("from")
+    assert isinstance(found, exp.From), "every SELECT here reads something"
+    return found
+
+
+def _folded_column(call: exp.Anonymous, function: str) -> exp.Expr:
     """The column in which the value of a function of another column was kept when rows were loaded."""
     column = call.find(exp.Column)
     select = call.find_ancestor(exp.Select)
     assert column is not None and select is not None, f"{function} is asked of a column or of a parameter"
-    sources = [select.args["from_"].this, *(join.this for join in select.args.get("joins") or ())]
-    named = next((each for each in sources if not column.table or each.alias == column.table))
+    sources = [_from(select).this, *(join.this for join in select.args.get("joins") or ())]
+    named = next(each for each in sources if not column.table or each.alias == column.table)
     return exp.column(_FOLDED[named.meta["view"], function, column.name], table=column.table or None)
 
 
-def _join_plainly(tree: exp.Expression) -> None:
+def _join_plainly(tree: exp.Expr) -> None:
     """SQLite lets a CROSS JOIN have a condition, by which it only fixes the order of loops."""
     for join in tree.find_all(exp.Join):
         if join.args.get("on") is not None and join.kind == "CROSS":
             join.set("kind", None)
 
 
-def _take_any_of_a_group(tree: exp.Expression) -> None:
+def _take_any_of_a_group(tree: exp.Expr) -> None:
     """A column that is the same in all rows of a group need not be grouped by in SQLite."""
     for select in list(tree.find_all(exp.Select)):
         group = select.args.get("group")
         if group is None:
             continue
-        grouped = {each.sql() for each in group.expressions}
-        for shown in select.expressions:
+        places = {each.this for each in group.expressions if isinstance(each, exp.Literal)}
+        grouped = {each.name for each in group.expressions if isinstance(each, exp.Column)}
+        for place, shown in enumerate(list(select.expressions), 1):
+            if str(place) in places:
+                continue
             column = shown.this if isinstance(shown, exp.Alias) else shown
-            if isinstance(column, exp.Column) and column.sql() not in grouped and not _is_grouped(column, group, shown, select):
-                column.replace(exp.Max(this=column.copy())) if isinstance(shown, exp.Alias) else shown.replace(
-                    exp.alias_(exp.Max(this=column.copy()), column.name)
-                )
-
-
-def _is_grouped(column: exp.Column, group: exp.Group, shown: exp.Expression, select: exp.Select) -> bool:
-    names = {each.name for each in group.expressions if isinstance(each, exp.Column)}
-    places = {each.this for each in group.expressions if isinstance(each, exp.Literal)}
-    return column.name in names or str(select.expressions.index(shown) + 1) in places
+            if isinstance(column, exp.Column) and column.name not in grouped:
+                shown.replace(exp.alias_(exp.Max(this=column.copy()), shown.alias_or_name))
 
 
 _PREDICATES = (exp.Predicate, exp.Connector, exp.Not, exp.Boolean)
 
 
-def _tell_truth(tree: exp.Expression) -> None:
+def _tell_truth(tree: exp.Expr) -> None:
     """A condition that stands as a value is 1 or 0, and a number that stands as a condition is true unless 0."""
     for node in list(tree.walk(bfs=False))[::-1]:
         if isinstance(node, exp.Paren):
             continue
-        if isinstance(node, _PREDICATES) and not isinstance(node, exp.SubqueryPredicate) or isinstance(node, exp.Exists):
+        if isinstance(node, _PREDICATES):
             if not _is_condition(node):
-                node.replace(exp.cast(node.copy() if isinstance(node, exp.Exists) else exp.Paren(this=node.copy()), "INT"))
+                node.replace(exp.cast(exp.Paren(this=node.copy()), "INT"))
         elif _is_condition(node):
             if isinstance(node, exp.Literal) and not node.is_string:
                 node.replace(exp.Boolean(this=float(node.this) != 0))
@@ -213,10 +223,11 @@ def _tell_truth(tree: exp.Expression) -> None:
                 node.replace(exp.NEQ(this=exp.Paren(this=node.copy()), expression=exp.Literal.number(0)))
 
 
-def _is_condition(node: exp.Expression) -> bool:
-    parent, child = node.parent, node
-    while isinstance(parent, exp.Paren):
-        parent, child = parent.parent, parent
+def _is_condition(node: exp.Expr) -> bool:
+    child = node
+    while isinstance(child.parent, exp.Paren):
+        child = child.parent
+    parent = child.parent
     if isinstance(parent, (exp.Connector, exp.Not, exp.Where, exp.Having)):
         return True
     if isinstance(parent, exp.Join):

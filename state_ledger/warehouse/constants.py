@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Value = str | int | float | None
 
 _COMPUTED = (
-    exp.Binary, exp.Unary, exp.Paren, exp.Case, exp.If, exp.Func, exp.Cast, exp.In, exp.Between, exp.Tuple, exp.DataType,
+    exp.Binary, exp.Unary, exp.Paren, exp.Case, exp.If, exp.Func, exp.Cast, exp.In, exp.Between, exp.Tuple,
 )  # fmt: skip
 """Expressions whose value follows from those below them."""
 
@@ -34,11 +34,11 @@ class Folded:
     tree: the statement; texts that it needs stand in it as placeholders. values: those texts by name.
     """
 
-    def __init__(self, tree: exp.Expression) -> None:
+    def __init__(self, tree: exp.Expr) -> None:
         self.tree = tree
         self.values: dict[str, Any] = {}
 
-    def node(self, value: Value) -> exp.Expression:
+    def node(self, value: Value) -> exp.Expr:
         """A value as it stands in the statement."""
         if value is None:
             return exp.Null()
@@ -55,7 +55,7 @@ class Folded:
         self.values[name] = value
         return name
 
-    def value(self, node: exp.Expression | None) -> tuple[bool, Value]:
+    def value(self, node: exp.Expr | None) -> tuple[bool, Value]:
         """Whether a node is a known value, and which."""
         if node is None or isinstance(node, exp.Null):
             return True, None
@@ -73,7 +73,7 @@ class Folded:
         return False, None
 
 
-def fold(tree: exp.Expression, bound: Mapping[str, str], zone: str, book: Callable[[], PriceBook]) -> Folded:
+def fold(tree: exp.Expr, bound: Mapping[str, str], zone: str, book: Callable[[], PriceBook]) -> Folded:
     """The statement with every expression over parameters and constants replaced by its value.
 
     tree: is changed. Raises ValueError for what SQLite or one of our functions refuses.
@@ -87,10 +87,10 @@ def fold(tree: exp.Expression, bound: Mapping[str, str], zone: str, book: Callab
     return folded
 
 
-def _largest_constants(node: exp.Expression) -> list[exp.Expression]:
-    found: list[exp.Expression] = []
+def _largest_constants(node: exp.Expr) -> list[exp.Expr]:
+    found: list[exp.Expr] = []
 
-    def visit(each: exp.Expression) -> tuple[bool, bool]:
+    def visit(each: exp.Expr) -> tuple[bool, bool]:
         """Whether it is constant, and whether it needs to be computed."""
         below = [child for child in each.iter_expressions()]
         told = [visit(child) for child in below]
@@ -113,7 +113,7 @@ def _largest_constants(node: exp.Expression) -> list[exp.Expression]:
 
 
 def _values(
-    nodes: list[exp.Expression], bound: Mapping[str, str], zone: str, book: Callable[[], PriceBook]
+    nodes: list[exp.Expr], bound: Mapping[str, str], zone: str, book: Callable[[], PriceBook]
 ) -> tuple[Value, ...]:
     texts = [node.sql(dialect="sqlite") for node in nodes]
     distinct = {text: place for place, text in enumerate(dict.fromkeys(texts))}
@@ -137,6 +137,14 @@ def simplify(folded: Folded) -> None:
                 node.replace(folded.node(None if value is None else int(not value)))
         elif isinstance(node, exp.Case):
             _simplify_case(folded, node)
+        elif isinstance(node, exp.Coalesce):
+            _simplify_coalesce(folded, node)
+    for order in list(folded.tree.find_all(exp.Order)):
+        kept = [each for each in order.expressions if not _orders_nothing(folded, each.this)]
+        if kept:
+            order.set("expressions", kept)
+        else:
+            order.pop()
 
 
 def _simplify_connector(folded: Folded, node: exp.And | exp.Or) -> None:
@@ -150,6 +158,28 @@ def _simplify_connector(folded: Folded, node: exp.And | exp.Or) -> None:
         else:
             node.replace(other)
         return
+
+
+def _simplify_coalesce(folded: Folded, node: exp.Coalesce) -> None:
+    kept: list[exp.Expr] = []
+    for each in (node.this, *node.expressions):
+        known, value = folded.value(each)
+        if known and value is None:
+            continue
+        kept.append(each)
+        if known:
+            break
+    if len(kept) > 1:
+        node.set("this", kept[0])
+        node.set("expressions", kept[1:])
+    else:
+        node.replace(kept[0] if kept else exp.Null())
+
+
+def _orders_nothing(folded: Folded, node: exp.Expr) -> bool:
+    """Whether a term is the same for all rows, and not the place of a column."""
+    known, value = folded.value(node)
+    return known and not (isinstance(node, exp.Literal) and isinstance(value, int))
 
 
 def _simplify_case(folded: Folded, node: exp.Case) -> None:
@@ -174,7 +204,7 @@ def _simplify_case(folded: Folded, node: exp.Case) -> None:
     _end_case(node, kept, node.args.get("default") or exp.Null())
 
 
-def _end_case(node: exp.Case, kept: list[exp.If], default: exp.Expression) -> None:
+def _end_case(node: exp.Case, kept: list[exp.If], default: exp.Expr) -> None:
     if kept:
         node.set("ifs", kept)
         node.set("default", default)

@@ -42,32 +42,32 @@ class Dialect(ABC):
 
     # -- the text of statements ---------------------------------------------------------------------
 
-    def adapt(self, tree: exp.Expression) -> exp.Expression:
+    def adapt(self, tree: exp.Expr) -> exp.Expr:
         """A statement with what this engine spells otherwise and sqlglot does not know; may change the tree."""
         return tree
 
-    def text(self, tree: exp.Expression) -> str:
+    def text(self, tree: exp.Expr) -> str:
         """A statement as this engine reads it."""
         return self.adapt(tree).sql(dialect=self.sqlglot, identify=True)
 
     @abstractmethod
-    def parameter(self, name: str, kind: Kind, *, many: bool = False) -> exp.Expression:
+    def parameter(self, name: str, kind: Kind, *, many: bool = False) -> exp.Expr:
         """Where a bound value stands; many: a list of values."""
 
     @abstractmethod
-    def unnested(self, columns: Mapping[str, tuple[str, Kind]]) -> exp.Expression:
+    def unnested(self, columns: Mapping[str, tuple[str, Kind]]) -> exp.Expr:
         """A SELECT of rows from lists of equal length: columns by name, each with the name of its list and a kind."""
 
     @abstractmethod
-    def date_text(self, days: exp.Expression) -> exp.Expression:
+    def date_text(self, days: exp.Expr) -> exp.Expr:
         """`YYYY-MM-DD` of a number of days since 1970-01-01, which is never NULL."""
 
     @abstractmethod
-    def bytes_of(self, text: exp.Expression) -> exp.Expression:
+    def bytes_of(self, text: exp.Expr) -> exp.Expr:
         """The number of bytes of a text in UTF-8."""
 
     @abstractmethod
-    def listed(self, value: exp.Expression) -> exp.Expression:
+    def listed(self, value: exp.Expr) -> exp.Expr:
         """An aggregate: the distinct texts of a group in order, with commas between them; NULL where there is none."""
 
     # -- rows ------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -42,13 +42,13 @@ class DuckDB(Dialect):
             )
         except duckdb.Error as error:
             raise EngineError(f"DuckDB cannot open {path}: {error}") from error
-        self._writer: Any = None
+        self._writer: tuple[int, Any] | None = None  # of the thread that is in a transaction
 
-    def parameter(self, name: str, kind: Kind, *, many: bool = False) -> exp.Expression:
+    def parameter(self, name: str, kind: Kind, *, many: bool = False) -> exp.Expr:
         given = exp.Placeholder(this=name)
         return exp.cast(given, f"{self.kinds[kind]}[]", dialect="duckdb") if many else given
 
-    def unnested(self, columns: Mapping[str, tuple[str, Kind]]) -> exp.Expression:
+    def unnested(self, columns: Mapping[str, tuple[str, Kind]]) -> exp.Expr:
         return exp.select(
             *(
                 exp.alias_(exp.Anonymous(this="unnest", expressions=[self.parameter(bound, kind, many=True)]), name)
@@ -56,17 +56,18 @@ class DuckDB(Dialect):
             )
         )
 
-    def date_text(self, days: exp.Expression) -> exp.Expression:
+    def date_text(self, days: exp.Expr) -> exp.Expr:
         # A date and a whole number of days are a date.
         day = exp.Add(this=exp.cast(exp.Literal.string("1970-01-01"), "DATE"), expression=exp.cast(days, "INT"))
         return exp.cast(exp.Paren(this=day), "TEXT")
 
-    def bytes_of(self, text: exp.Expression) -> exp.Expression:
+    def bytes_of(self, text: exp.Expr) -> exp.Expr:
         return exp.Anonymous(this="strlen", expressions=[text])
 
-    def listed(self, value: exp.Expression) -> exp.Expression:
+    def listed(self, value: exp.Expr) -> exp.Expr:
         distinct = exp.Anonymous(this="list", expressions=[exp.Distinct(expressions=[value.copy()])])
-        kept = exp.Filter(this=distinct, expression=exp.Where(this=exp.Not(this=exp.Is(this=value.copy(), expression=exp.Null()))))
+        known = exp.Not(this=exp.Is(this=value.copy(), expression=exp.Null()))
+        kept = exp.Filter(this=distinct, expression=exp.Where(this=known))
         return exp.Anonymous(
             this="array_to_string",
             expressions=[exp.Anonymous(this="list_sort", expressions=[kept]), exp.Literal.string(",")],
@@ -75,8 +76,7 @@ class DuckDB(Dialect):
     def run(
         self, sql: str, values: Mapping[str, Any] | None = None, limit_ms: int | None = None
     ) -> tuple[list[str], Rows]:
-        # A transaction is of one connection; every question has one of its own.
-        connection = self._writer or self._connection.cursor()
+        connection, close = self._cursor()
         timer = None if limit_ms is None else threading.Timer(limit_ms / 1000, connection.interrupt)
         try:
             if timer is not None:
@@ -92,15 +92,14 @@ class DuckDB(Dialect):
         finally:
             if timer is not None:
                 timer.cancel()
-            if connection is not self._writer:
-                connection.close()
+            close()
 
     def make(self, table: str, columns: Sequence[tuple[str, Kind]], order: Sequence[str]) -> None:
         listed = ", ".join(f'"{name}" {self.kinds[kind]}' for name, kind in columns)
         self.run(f'CREATE TABLE IF NOT EXISTS "{table}" ({listed})')
 
     def insert(self, table: str, rows: pyarrow.Table) -> None:
-        connection = self._writer or self._connection.cursor()
+        connection, close = self._cursor()
         listed = ", ".join(f'"{name}"' for name in rows.column_names)
         try:
             connection.register("rows_to_insert", rows)
@@ -109,8 +108,7 @@ class DuckDB(Dialect):
         except duckdb.Error as error:
             raise EngineError(f"DuckDB says: {error}") from error
         finally:
-            if connection is not self._writer:
-                connection.close()
+            close()
 
     def delete(self, table: str, column: str, numbers: Sequence[int]) -> None:
         self.run(
@@ -120,17 +118,30 @@ class DuckDB(Dialect):
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        self._writer = self._connection.cursor()
+        writer = self._connection.cursor()
+        self._writer = threading.get_ident(), writer
         try:
-            self._writer.execute("BEGIN")
+            writer.execute("BEGIN")
             yield
-            self._writer.execute("COMMIT")
+            writer.execute("COMMIT")
         except duckdb.Error as error:
             raise EngineError(f"DuckDB says: {error}") from error
         finally:
             # One that was not committed is given up with its connection.
-            self._writer.close()
             self._writer = None
+            writer.close()
+
+    def _cursor(self) -> tuple[Any, Callable[[], None]]:
+        """A connection for one statement, and how to give it back: that of the transaction, or one of its own."""
+        if self._writer is not None and self._writer[0] == threading.get_ident():
+            return self._writer[1], lambda: None
+        cursor = self._connection.cursor()
+        return cursor, cursor.close
 
     def close(self) -> None:
         self._connection.close()
+
+
+def is_in_use(error: Exception) -> bool:
+    """Whether a file could not be opened since another process has it open."""
+    return "lock" in str(error)

@@ -39,6 +39,10 @@ class Native(NamedTuple):
     order: tuple[str, ...] = ()
 
 
+def _columns_of(table: str) -> tuple[tuple[str, Kind], ...]:
+    return tuple((c.name, c.kind) for each in tables.tables() if each.name == table for c in each.columns)
+
+
 SIDE = (
     Native("warehouse", (("format", "integer"),)),
     Native("generation", (("generation", "integer"), ("made_at", "real"))),
@@ -70,7 +74,7 @@ SIDE = (
     Native(
         "kinship",
         (("generation", "integer"), *OF_FILE[1:],
-         *((column.name, column.kind) for each in tables.tables() if each.name == "lineage" for column in each.columns)),
+         *_columns_of("lineage")),
     ),
     Native("family", (("generation", "integer"), ("session_id", "text"), ("family", "integer"))),
 )  # fmt: skip

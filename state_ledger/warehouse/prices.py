@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from state_ledger.warehouse.constants import Folded
     from state_ledger.warehouse.dialect import Dialect
 
-_NUMBERS = frozenset({"from_epoch", "until_epoch", "input_price", "output_price", "cache_read_price", "cache_write_price"})
+_NUMBERS = frozenset(
+    {"from_epoch", "until_epoch", "input_price", "output_price", "cache_read_price", "cache_write_price"}
+)  # fmt: skip
 
 
 class Listed:
@@ -36,7 +38,7 @@ class Listed:
                 for name, column in self.columns.items():
                     column.append(cells.get(name))
 
-    def select(self, dialect: Dialect, folded: Folded) -> exp.Expression:
+    def select(self, dialect: Dialect, folded: Folded) -> exp.Expr:
         """The rows as a SELECT."""
         return dialect.unnested({name: (folded.bind(column), _kind(name)) for name, column in self.columns.items()})
 
@@ -58,16 +60,19 @@ def _kind(name: str) -> Kind:
     return "real" if name in _NUMBERS else "text"
 
 
-def _bare(node: exp.Expression) -> exp.Expression:
+def _bare(node: exp.Expr) -> exp.Expr:
     """Without the cast to bytes, which only SQLite needs."""
     return node.this if isinstance(node, exp.Cast) else node
 
 
-def _of_one(book: PriceBook, key: list[Any], bucket: Any, at: exp.Expression, folded: Folded) -> exp.Expression:
+def _of_one(book: PriceBook, key: list[Any], bucket: Any, at: exp.Expr, folded: Folded) -> exp.Expr:
     """The price of one model at an instant."""
     spans: list[Mapping[str, Any]] = json.loads(lists.spans(book, *key))
     arms = [
-        exp.If(this=exp.LT(this=at.copy(), expression=exp.Literal.number(span["until_epoch"])), true=folded.node(_value(span, bucket)))
+        exp.If(
+            this=exp.LT(this=at.copy(), expression=exp.Literal.number(span["until_epoch"])),
+            true=folded.node(_value(span, bucket)),
+        )
         for span in spans
     ]
     return exp.Case(ifs=arms)
@@ -81,7 +86,7 @@ def _value(span: Mapping[str, Any], bucket: Any) -> Any:
     return f"{span['priced_as']} ({span['price_match']}, {span['price_source']})"
 
 
-def _joined(call: exp.Expression, key: list[exp.Expression], at: exp.Expression, rows: exp.Expression) -> str:
+def _joined(call: exp.Expr, key: list[exp.Expr], at: exp.Expr, rows: exp.Expr) -> str:
     """The alias under which the price of a key and an instant stands beside the rows of the SELECT of a call."""
     select = call.find_ancestor(exp.Select)
     assert select is not None, "a call stands in a SELECT"
@@ -93,8 +98,11 @@ def _joined(call: exp.Expression, key: list[exp.Expression], at: exp.Expression,
         renamed = exp.select(*(exp.alias_(exp.column(name), f"listed_{name}") for name in (*KEY, *PRICED))).from_(
             rows.subquery("prices")  # type: ignore[attr-defined]
         )
-        same = [
-            exp.EQ(this=exp.column(f"listed_{name}", table=alias), expression=exp.Coalesce(this=each.copy(), expressions=[folded_text()]))
+        same: list[exp.Expr] = [
+            exp.EQ(
+                this=exp.column(f"listed_{name}", table=alias),
+                expression=exp.Coalesce(this=each.copy(), expressions=[exp.Literal.string("")]),
+            )
             for name, each in zip(KEY, key, strict=True)
         ]
         same.append(exp.GTE(this=at.copy(), expression=exp.column("listed_from_epoch", table=alias)))
@@ -103,15 +111,10 @@ def _joined(call: exp.Expression, key: list[exp.Expression], at: exp.Expression,
     return made[wanted]
 
 
-def folded_text() -> exp.Expression:
-    """An empty text."""
-    return exp.Literal.string("")
-
-
-def _cell(alias: str, bucket: Any) -> exp.Expression:
+def _cell(alias: str, bucket: Any) -> exp.Expr:
     if bucket is not None:
         return exp.column(f"listed_{bucket}_price", table=alias)
-    parts: list[exp.Expression] = [
+    parts: list[exp.Expr] = [
         exp.column("listed_priced_as", table=alias), exp.Literal.string(" ("),
         exp.column("listed_price_match", table=alias), exp.Literal.string(", "),
         exp.column("listed_price_source", table=alias), exp.Literal.string(")"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from state_ledger.lake import tables
 from state_ledger.ledger import view_statements
@@ -54,6 +55,7 @@ def body(name: str, state: State) -> str:
     return _bodies()[name](state)
 
 
+@lru_cache(maxsize=1)
 def _bodies() -> Mapping[str, Callable[[State], str]]:
     layer = dict(view_statements(Shape({})))
     made: dict[str, Callable[[State], str]] = {
@@ -110,7 +112,8 @@ def _rows_of(table: tables.Table) -> Callable[[State], str]:
             )
         listed = ", ".join(f"{cell} AS {name}" for name, cell in cells.items())
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-        return f"SELECT {listed}, k.store AS store, k.host AS host, k.place AS place FROM {held(table.name)} AS k{joins}{where}"
+        beside = "k.store AS store, k.host AS host, k.place AS place"
+        return f"SELECT {listed}, {beside} FROM {held(table.name)} AS k{joins}{where}"
 
     return select
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
 
-from state_ledger.ledger.days import BUCKET_SECONDS, zone
+from state_ledger.ledger.days import zone
 
 SPAN = 2**25
 """Seconds of a span, a little more than a year: the instants of a warehouse are known by the spans they fall in."""
@@ -78,8 +78,3 @@ def spans_of(instants: Iterable[float | None]) -> tuple[int, ...]:
     """The spans that instants fall in, and those beside them."""
     found = {int(instant // SPAN) for instant in instants if instant is not None and FIRST <= instant <= LAST}
     return tuple(sorted({near for each in found for near in (each - 1, each, each + 1)}))
-
-
-def bucket_of(epoch: str) -> str:
-    """SQL: the beginning of the quarter of an hour in which an instant falls."""
-    return f"(floor(({epoch}) / {BUCKET_SECONDS}.0) * {BUCKET_SECONDS})"
