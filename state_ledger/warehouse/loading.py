@@ -19,7 +19,7 @@ from state_ledger.questions import EngineError
 from state_ledger.search.sessions import folded_name
 from state_ledger.warehouse import native, settling, zones
 from state_ledger.warehouse.dialect import Dialect
-from state_ledger.warehouse.native import FOLDED, GENERATIONAL, SIDE, held, number_of, tables_of_lake
+from state_ledger.warehouse.native import FOLDED, GENERATION, GENERATIONAL, SIDE, held, number_of, tables_of_lake
 
 if TYPE_CHECKING:
     import pyarrow
@@ -45,20 +45,20 @@ def prepare(dialect: Dialect) -> None:
     """Makes the tables of a warehouse that has none."""
     for table in (*SIDE, *tables_of_lake()):
         dialect.make(table.name, table.columns, table.order)
-    if not _rows(dialect, "SELECT format FROM warehouse"):
-        dialect.insert("warehouse", _arrow("warehouse", [(native.FORMAT,)]))
+    if not _rows(dialect, "SELECT format FROM fleet_warehouse"):
+        dialect.insert("fleet_warehouse", _arrow("fleet_warehouse", [(native.FORMAT,)]))
 
 
 def newest(dialect: Dialect) -> int:
     """The number of the newest generation; 0 where nothing was ever loaded."""
-    (row,) = _rows(dialect, "SELECT coalesce(max(generation), 0) AS newest FROM generation")
+    (row,) = _rows(dialect, "SELECT coalesce(max(generation), 0) AS newest FROM fleet_generation")
     return int(row[0])
 
 
 def is_of_this_format(dialect: Dialect) -> bool:
     """Whether a database is a warehouse that this version can use."""
     try:
-        return _rows(dialect, "SELECT format FROM warehouse") == [(native.FORMAT,)]
+        return _rows(dialect, "SELECT format FROM fleet_warehouse") == [(native.FORMAT,)]
     except EngineError:  # another program's database, or a new one
         return False
 
@@ -66,7 +66,7 @@ def is_of_this_format(dialect: Dialect) -> bool:
 def is_current(dialect: Dialect, states: Sequence[StoreState]) -> bool:
     """Whether the newest generation shows these states of the stores."""
     generation = newest(dialect)
-    shown = dict(_rows(dialect, f"SELECT store, manifest FROM stores WHERE generation = {generation}"))
+    shown = dict(_rows(dialect, f"SELECT store, manifest FROM fleet_stores WHERE generation = {generation}"))
     return generation > 0 and shown == {state.name: state.manifest_id for state in states}
 
 
@@ -77,10 +77,10 @@ def load(dialect: Dialect, lake: Lake, told: Callable[[str], None] = lambda sent
     """
     states = lake.stores()
     generation = newest(dialect)
-    shown = dict(_rows(dialect, f"SELECT store, manifest FROM stores WHERE generation = {generation}"))
+    shown = dict(_rows(dialect, f"SELECT store, manifest FROM fleet_stores WHERE generation = {generation}"))
     if is_current(dialect, states):
         return Loaded()
-    have = {path: (file, rows) for file, path, rows in _rows(dialect, "SELECT file, path, rows FROM loaded")}
+    have = {path: (file, rows) for file, path, rows in _rows(dialect, "SELECT file, path, rows FROM fleet_loaded")}
     known = {table.name for table in tables.tables()}
     files = rows = 0
     for state in states:
@@ -119,8 +119,8 @@ def _add(
             numbers[file.path] = number, file.rows
     by_path = {file.path: file for file in files}
     loaded = [(number, place, by_path[path].table, path, rows) for path, (number, rows) in numbers.items()]
-    dialect.insert("spans", _arrow("spans", [(span,) for span in sorted(spans)]))
-    dialect.insert("loaded", _arrow("loaded", loaded))
+    dialect.insert("fleet_spans", _arrow("fleet_spans", [(span,) for span in sorted(spans)]))
+    dialect.insert("fleet_loaded", _arrow("fleet_loaded", loaded))
     return numbers
 
 
@@ -169,21 +169,21 @@ def _publish(dialect: Dialect, states: Sequence[StoreState], files: Iterable[int
          state.pushed_at, int(state.with_messages))
         for state in states
     ]  # fmt: skip
-    _insert(dialect, "stores", stores)
-    _insert(dialect, "visible", [(generation, file) for file in sorted(files)])
+    _insert(dialect, "fleet_stores", stores)
+    _insert(dialect, "fleet_visible", [(generation, file) for file in sorted(files)])
     settled = settling.copies(dialect, generation)
-    _insert(dialect, "uncounted", [(generation, *session) for session in settled.instead])
-    _insert(dialect, "renamed", [(generation, *session, name) for session, name in settled.names.items()])
-    _insert(dialect, "copies", [_copy_row(generation, best, other, settled) for best, other in settled.copies])
+    _insert(dialect, "fleet_uncounted", [(generation, *session) for session in settled.instead])
+    _insert(dialect, "fleet_renamed", [(generation, *session, name) for session, name in settled.names.items()])
+    _insert(dialect, "fleet_copies", [_copy_row(generation, best, other, settled) for best, other in settled.copies])
     related = settling.related(dialect, generation, settled)
     names = {row[1]: row[2:4] for row in stores}
-    _insert(dialect, "related", [(generation, place) for place in sorted(related.places)])
+    _insert(dialect, "fleet_related", [(generation, place) for place in sorted(related.places)])
     _insert(
-        dialect, "kinship", [(generation, place, *names[place], *rest) for place, *rest in related.rows]
+        dialect, "fleet_kinship", [(generation, place, *names[place], *rest) for place, *rest in related.rows]
     )  # fmt: skip
     families = settling.families(_links(dialect, generation, related))
-    _insert(dialect, "family", [(generation, *each) for each in families.members.items()])
-    _insert(dialect, "generation", [(generation, time.time(), families.longest)])
+    _insert(dialect, "fleet_family", [(generation, *each) for each in families.members.items()])
+    _insert(dialect, "fleet_generation", [(generation, time.time(), families.longest)])
 
 
 def _copy_row(
@@ -201,19 +201,19 @@ def _links(dialect: Dialect, generation: int, related: settling.Related) -> list
     found = _rows(
         dialect,
         f"SELECT session_id, link_session_id FROM {held('lineage')} WHERE link_session_id IS NOT NULL"
-        f" AND file IN (SELECT file FROM visible WHERE generation = {generation}){others}",
+        f" AND file IN (SELECT file FROM fleet_visible WHERE generation = {generation}){others}",
     )
     return [*((row[0], row[1]) for row in found), *((row[1], row[3]) for row in related.rows if row[3] is not None)]
 
 
 def _clear(dialect: Dialect, outdated: int, files: Sequence[int]) -> None:
     """Removes what no reader of the newest generation needs."""
-    for side in (*GENERATIONAL, "generation"):
+    for side in (*GENERATIONAL, GENERATION):
         dialect.delete(side, "generation", [outdated])
     if files:
         for table in tables_of_lake():
             dialect.delete(table.name, "file", files)
-        dialect.delete("loaded", "file", files)
+        dialect.delete("fleet_loaded", "file", files)
 
 
 def _rows(dialect: Dialect, sql: str) -> list[tuple[Any, ...]]:
