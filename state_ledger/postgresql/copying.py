@@ -210,7 +210,9 @@ def _make_indexes(connection: Connection, layout: Layout) -> None:
         if read <= live.get(index.table, set()):
             connection.execute(replace(index, unique=False).sql)
     messages = next(table for table in layout.tables if table.name == "messages")
-    if messages.key == ("id",) and {"tool_name", "tool_calls"} <= live["messages"] and "state_meta" in live:
+    if messages.key == ("id",) and {"tool_name", "tool_calls"} <= live["messages"]:
+        if "state_meta" not in live:  # the triggers look into it
+            connection.execute(schema.create_table_sql("state_meta"))
         full_text.create(connection)
 
 
