@@ -204,6 +204,54 @@ class AllLinks(Links):
         )
 
 
+@dataclass(frozen=True)
+class FleetLinks(AllLinks):
+    """Addresses of the books of a fleet.
+
+    only: as there, each `host/profile`; hosts, profiles: those to which every page stays narrowed, () for all.
+    engine: who answers, if that is known.
+    """
+
+    hosts: tuple[str, ...] = ()
+    profiles: tuple[str, ...] = ()
+    engine: str = ""
+
+    @property
+    def title(self) -> str:
+        return "Fleet"
+
+    @property
+    def kept(self) -> dict[str, tuple[str, ...]]:
+        return {"host": self.hosts, "profile": self.profiles, "store": self.only}
+
+    @property
+    def sections(self) -> list[tuple[str, str, str]]:
+        return [
+            ("Home", self.home, "home"),
+            ("Cost", self.cost(), "cost"),
+            ("Cache", self.cache, "cache"),
+            ("Lineage", self.lineage(), "lineage"),
+            ("Ops", self.ops(), "ops"),
+            ("Questions", f"{self.home}#queries", ""),
+        ]
+
+    @property
+    def answered_by(self) -> str:
+        return f"Answered by {self.engine}." if self.engine else ""
+
+    def lineage(self, session_id: str = "", *, part: str = "") -> str:
+        """Conversations and what is wrong with parent links; with a session, where it belongs."""
+        return self._at("/lineage", {"session": session_id}) + (f"#{part}" if part else "")
+
+    def ops(self, parameters: Mapping[str, str] | None = None, *, form: str = "", part: str = "") -> str:
+        """The ops page. It has no other form: each of its tables is a question, with JSON and CSV."""
+        return self._at("/ops", parameters) + (f"#{part}" if part else "")
+
+    def transcript(self, kind: str, session_id: str, parameters: Mapping[str, str] | None = None) -> str:
+        """The messages of a session; conversations and work are on the lineage page."""
+        return self._at(f"/{kind}/{tilde(session_id)}", parameters)
+
+
 def message_link(links: Links, message_id: int, session_id: str) -> str:
     """Where a message is read: the transcript of its session opened at it."""
     return links.message(session_id, message_id)
