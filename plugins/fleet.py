@@ -15,13 +15,15 @@ from datasette.utils import actor_matches_allow
 
 from state_ledger.errors import StateLedgerError
 from state_ledger.plugins import compat
+from state_ledger.plugins.address import App, Scope
 from state_ledger.plugins.store_database import StoreRefused
 from state_ledger.plugins.stores import registry
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
 
-    from state_ledger.fleet import Fleet, FleetReading, Selection
+    from state_ledger.fleet.keeping import Fleet
+    from state_ledger.fleet.reading import FleetReading, Selection
 
 T = TypeVar("T")
 
@@ -51,6 +53,23 @@ def register_output_renderer(datasette: Datasette) -> None:
     desk(datasette)
 
 
+@hookimpl
+def asgi_wrapper(datasette: Datasette) -> Callable[[App], App]:
+    """Has the books read from when a server begins to serve, so that its first visitor need not wait for all of it."""
+
+    def wrap(app: App) -> App:
+        async def reading_ahead(scope: Scope, receive: Any, send: Any) -> None:
+            if scope["type"] == "lifespan":
+                found = desk(datasette)
+                if found is not None:
+                    found.fleet.look_if_due()
+            await app(scope, receive, send)
+
+        return reading_ahead
+
+    return wrap
+
+
 def desk(datasette: Datasette) -> Desk | None:
     """What asks for the fleet of an instance; None if it shows none. Raises StoreRefused for two places."""
     held: Any = registry(datasette)
@@ -63,7 +82,7 @@ def desk(datasette: Datasette) -> Desk | None:
             raise StoreRefused(error) from error
         held.fleet_desk = None
         if where is not None:
-            from state_ledger.fleet import Fleet
+            from state_ledger.fleet.keeping import Fleet
 
             held.fleet_desk = Desk(Fleet(where, held.settings))
     found: Desk | None = held.fleet_desk

@@ -28,7 +28,7 @@ from markupsafe import Markup
 
 from state_ledger.errors import StateLedgerError
 from state_ledger.pages import figures, provenance
-from state_ledger.plugins import address, compat
+from state_ledger.plugins import address, compat, fleet
 from state_ledger.plugins.address import App, Scope
 from state_ledger.plugins.store_database import StoreRefused
 from state_ledger.plugins.stores import registry
@@ -101,12 +101,14 @@ async def stores_page(request: Any, datasette: Datasette) -> Response:
         and not name.startswith("_")
         and await compat.may_view_database(datasette, request.actor, name)
     ]
+    shows_fleet = await fleet.visible(datasette, request)
     if not cards and not others and not await compat.may_view_instance(datasette, request.actor):
         raise Forbidden("view-instance")
     settings = held.settings
     left_out = await page.left_out(datasette, request)
     context = {
         "every": page.all_links(datasette) if len(names) > 1 else None,
+        "fleet_links": page.fleet_links(datasette) if shows_fleet else None,
         "notices": [f"{name} is left out: {why}" for name, why in left_out.items()],
         "cards": cards,
         "others": others,

@@ -66,7 +66,7 @@ class Settings:
     cors: whether CORS headers that Datasette sends are let through.
     snapshot: whether every store is read from a private snapshot taken at start.
     redact: whether secrets in texts are replaced wherever the instance shows them.
-    lake, clickhouse, postgresql: where the books of a fleet are, one of them: a folder or URL, or the address of a server.
+    lake, clickhouse, postgresql: where the books of a fleet are, one of them: a folder or URL, or a server.
     fleet_refresh_s: seconds after which they are looked at again, when somebody asks.
     fleet_allow: which visitors see the fleet, an allow block as Datasette's; None is all who may see the instance.
     budgets: what a store may use in a day, a week or a month.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from datasette.utils.asgi import Response
 
 from state_ledger.errors import StateLedgerError
-from state_ledger.fleet import FleetReading
+from state_ledger.fleet.reading import FleetReading
 from state_ledger.pages import answers
 from state_ledger.plugins.views import page, several
 from state_ledger.plugins.views.fleet_place import FIND

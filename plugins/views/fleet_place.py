@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlencode
 
 from datasette.utils import tilde_decode
 from datasette.utils.asgi import Forbidden, NotFound, Response
 from markupsafe import Markup
 
-from state_ledger.fleet import FleetReading, Selection, sources
+from state_ledger.fleet import sources
+from state_ledger.fleet.reading import FleetReading, Selection
 from state_ledger.pages import figures, fleet_hosts
 from state_ledger.pages.asking import Ask
 from state_ledger.pages.cost import OF_FLEET
@@ -50,17 +52,17 @@ class FleetPlace(Place):
         self.desk = desk
         self.selection = selection
         self.known = sources.catalogue_of(desk.fleet.where)
-        self.at: FleetLinks = links(datasette, selection, desk.fleet.where.engine)
+        self.at: FleetLinks = _links(datasette, selection, desk.fleet.where.engine)
         self.taken: Mapping[str, str] = {name: ", ".join(values) for name, values in self.at.kept.items()}
         self.told: dict[str, Any] = {}
         self._request = request
 
     async def read(self, reader: Callable[[FleetReading], T]) -> T:
-        def run(reading: FleetReading) -> tuple[T, dict[str, Any]]:
-            return reader(reading), self._tell(reading)
+        def run(reading: FleetReading) -> T:
+            self.told = self._tell(reading)
+            return reader(reading)
 
-        answer, self.told = await self.desk.read(run, self.selection)
-        return answer
+        return await self.desk.read(run, self.selection)
 
     @property
     def live(self) -> dict[str, str]:
@@ -102,11 +104,15 @@ class FleetPlace(Place):
             return Response.redirect(self.at.lineage(session_id, part=f"lineage_{kind}"))
         return await fleet_session.page_of(self, request, session_id)
 
+    def has_texts(self, store: str) -> bool:
+        """Whether what was said was pushed from a store."""
+        return any(each.texts for each in self.told["chosen"] if each.name == store)
+
     def _home_of(self, name: str) -> str:
         """The home of one host, or of one store."""
         if self._kind is fleet_hosts.HOSTS:
-            return links(self.datasette, self.selection._replace(hosts=(name,))).home
-        return links(self.datasette, Selection(stores=(name,))).home
+            return _links(self.datasette, self.selection._replace(hosts=(name,))).home
+        return _links(self.datasette, Selection(stores=(name,))).home
 
     @property
     def _kind(self) -> fleet_hosts.Kind:
@@ -120,9 +126,8 @@ class FleetPlace(Place):
         as_of = ""
         if pushed:
             first, last = (figures.moment(moment, zone) for moment, _ in (pushed[0], pushed[-1]))
-            as_of = f"As of pushes from {first} ({pushed[0][1]}) to {last}" if first != last else f"As of the push of {last}"
+            as_of = f"As of pushes from {first} ({pushed[0][1]}) to {last}"
             as_of += f"; looked at {figures.moment(looked_at, zone)}, times in {zone}."
-        whole = links(self.datasette)
         kept = [
             (name, value)
             for name in self._request.args
@@ -134,7 +139,8 @@ class FleetPlace(Place):
             "narrowed": [(name, ", ".join(values)) for name, values in self.at.kept.items() if values],
             "said": f"{figures.plural(len(reading.chosen), 'store')} of {len(reading.all):,}",
             "as_of": as_of,
-            "whole": whole.home,
+            "whole": f"{self._request.path}?{urlencode(kept)}" if kept else self._request.path,
+            "pairs": self.at.pairs,
             "kept": kept,
             "hosts": sorted({each.host for each in reading.all})[:MOST_OFFERED],
             "profiles": sorted({each.profile for each in reading.all})[:MOST_OFFERED],
@@ -163,17 +169,10 @@ class FindFleet(Find):
         return held.version
 
     def links(self, datasette: Datasette) -> AllLinks:
-        return links(datasette)
+        return page.fleet_links(datasette)
 
 
 FIND = FindFleet()
-
-
-def links(datasette: Datasette, selection: Selection = Selection(), engine: str = "") -> FleetLinks:  # noqa: B008
-    """Addresses of the books of the fleet, base URL included."""
-    return FleetLinks(
-        str(datasette.urls.path(FLEET)), selection.stores, selection.hosts, selection.profiles, engine
-    )
 
 
 def _desk(datasette: Datasette) -> fleet.Desk:
@@ -189,3 +188,9 @@ def _selection(request: Any) -> Selection:
         return tuple(dict.fromkeys(each for each in given if each))
 
     return Selection(named("host"), named("profile"), named("store"))
+
+
+def _links(datasette: Datasette, selection: Selection, engine: str = "") -> FleetLinks:
+    return page.fleet_links(
+        datasette, only=selection.stores, hosts=selection.hosts, profiles=selection.profiles, engine=engine
+    )

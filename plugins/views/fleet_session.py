@@ -14,7 +14,7 @@ from state_ledger.plugins import assets
 from state_ledger.plugins.views import page
 
 if TYPE_CHECKING:
-    from state_ledger.fleet import FleetReading
+    from state_ledger.fleet.reading import FleetReading
     from state_ledger.plugins.views.fleet_place import FleetPlace
 
 

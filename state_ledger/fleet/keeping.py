@@ -33,7 +33,7 @@ class FleetUnread(StateLedgerError):
 class Fleet:
     """One place with books of a fleet. Used by many threads at once.
 
-    looked_at: when it was last looked at without a failure, epoch seconds.
+    looked_at: when it was last looked at without a failure, epoch seconds. version: a text that changes with the books.
     """
 
     def __init__(
@@ -42,6 +42,7 @@ class Fleet:
         self.where = where
         self.settings = settings
         self.looked_at: float | None = None
+        self.version = ""
         self._opener = opener
         self._source: Source | None = None
         self._failure = ""
@@ -59,7 +60,7 @@ class Fleet:
         source = self._opened(deadline)
         for _ in range(ATTEMPTS):
             with source.books(max(0.0, deadline - time.monotonic())) as warehouse:
-                reading = FleetReading(warehouse, selection, self.settings, self.where, self._notices(source))
+                reading = FleetReading(warehouse, selection, self.settings, self._notices(source))
                 answer = reader(reading)
                 if source.is_current(warehouse):
                     return answer
@@ -93,11 +94,11 @@ class Fleet:
         return [*source.notices, *([f"What is shown is from before: {self._failure}"] if self._failure else [])]
 
     def _look(self) -> None:
-        failure = ""
+        failure = version = ""
         try:
             if self._source is None:
                 self._source = self._opener(self.where, self.settings)
-            self._source.look()
+            version = self._source.look()
         except StateLedgerError as error:
             failure = str(error)
         except Exception as error:  # an engine's own, which nobody else would hear of on this thread
@@ -105,7 +106,7 @@ class Fleet:
         with self._told:
             self._failure = failure
             if not failure:
-                self.looked_at = time.time()
+                self.looked_at, self.version = time.time(), version
             wait_s = AGAIN_AFTER_FAILURE_S if failure else float(self.settings.fleet_refresh_s)
             self._look_again_at = time.monotonic() + wait_s
             self._looking = False

@@ -35,9 +35,19 @@ class Where(NamedTuple):
         return _SECRET.sub("", self.address)
 
     @property
+    def engine(self) -> str:
+        """What answers, as it is called."""
+        return ENGINES["duckdb" if self.kind == "lake" else self.kind]
+
+    @property
     def called(self) -> str:
         """What it is, in a sentence: `the lake /srv/lake`."""
         return f"the lake {self.shown}" if self.kind == "lake" else f"the server {self.shown}"
+
+
+def is_folder(kind: str, address: str) -> bool:
+    """Whether an address is that of a folder of this machine."""
+    return kind == "lake" and "://" not in address
 
 
 def configured(settings: Settings, environment: Mapping[str, str] = os.environ) -> Where | None:

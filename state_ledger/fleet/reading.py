@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from state_ledger import questions, redact
 from state_ledger.errors import ParameterError
-from state_ledger.fleet.places import ENGINES, Where
 from state_ledger.questions import OutOfTime, Question, Result
 from state_ledger.questions.engines import Books
 from state_ledger.settings import Settings
@@ -20,8 +19,8 @@ if TYPE_CHECKING:
 PAGE_FACTOR = 3
 """All questions of a page together may take so many times what one may."""
 
-MOST_OFFERED = 200
-"""How many hosts or profiles a refusal or a form names."""
+OFFERED = 20
+"""How many hosts or profiles a refusal names."""
 
 
 class Selection(NamedTuple):
@@ -41,8 +40,8 @@ class Selection(NamedTuple):
             for each in wanted:
                 if each not in known:
                     offered = sorted(known)
-                    more = f" and {len(offered) - 20:,} more" if len(offered) > 20 else ""
-                    raise ParameterError(name, each, f"choose among {', '.join(offered[:20])}{more}")
+                    more = f" and {len(offered) - OFFERED:,} more" if len(offered) > OFFERED else ""
+                    raise ParameterError(name, each, f"choose among {', '.join(offered[:OFFERED])}{more}")
 
 
 class FleetReading:
@@ -52,13 +51,12 @@ class FleetReading:
     """
 
     def __init__(
-        self, warehouse: Warehouse, selection: Selection, settings: Settings, where: Where, notices: Sequence[str] = ()
+        self, warehouse: Warehouse, selection: Selection, settings: Settings, notices: Sequence[str] = ()
     ) -> None:
         selection.check(warehouse.stores)
         self.narrowed = warehouse.narrowed(
             hosts=selection.hosts, profiles=selection.profiles, stores=selection.stores
         )
-        self.where = where
         self.settings = settings
         self.all = warehouse.stores
         self.chosen = self.narrowed.chosen
@@ -70,11 +68,6 @@ class FleetReading:
     def source(self) -> Books:
         """What questions are asked of: by `questions.ask`, or `pages.Ask`."""
         return self._books
-
-    @property
-    def engine(self) -> str:
-        """Who answers, as it is called."""
-        return ENGINES[self._books.name]
 
     @property
     def notices(self) -> list[str]:
@@ -112,7 +105,7 @@ class FleetReading:
 class _Bounded(Books):
     """Books that end with the time of a page, and give no secret where texts are redacted.
 
-    A host redacts what it pushes, by the rules that it had then and only if its owner did not turn that off.
+    What has a longer time of its own is a file. A host redacts what it pushes, by the rules that it had then and only if its owner did not turn that off.
     """
 
     def __init__(self, books: Warehouse, settings: Settings) -> None:
@@ -120,13 +113,14 @@ class _Bounded(Books):
         self.questions = books.questions
         self._books = books
         self._redactor = redact.Redactor() if settings.redact else None
+        self._longest_ms = settings.query_time_limit_ms
         self._deadline = time.monotonic() + PAGE_FACTOR * settings.query_time_limit_ms / 1000
 
     def answer(
         self, question: Question, settings: ParameterSettings, bound: Mapping[str, str], limit_ms: int | None
     ) -> tuple[list[str], list[tuple[Any, ...]]]:
         left_ms = int((self._deadline - time.monotonic()) * 1000)
-        if limit_ms is not None and left_ms < limit_ms:
+        if limit_ms is not None and left_ms < limit_ms <= self._longest_ms:
             if left_ms <= 0:
                 raise OutOfTime(question.name, limit_ms)
             limit_ms = left_ms

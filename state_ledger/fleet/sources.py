@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Protocol
 
@@ -12,11 +12,12 @@ from state_ledger.fleet.places import Where
 from state_ledger.settings import Settings
 
 if TYPE_CHECKING:
+    from state_ledger.questions import Question
     from state_ledger.warehouse import Warehouse
     from state_ledger.warehouse.dialect import Dialect
 
-EXTRAS = {"lake": "lake", "clickhouse": "clickhouse", "postgresql": "postgresql"}
-"""The extra of this package that each kind of place needs."""
+EXTRAS = {"lake": "lake", "clickhouse": "lake,clickhouse", "postgresql": "lake,postgresql"}
+"""The extras of this package that each kind of place needs."""
 
 
 class Source(Protocol):
@@ -26,8 +27,11 @@ class Source(Protocol):
     def notices(self) -> list[str]:
         """Sentences on what the last look could not read."""
 
-    def look(self) -> None:
-        """Brings the books up to date; may take long. Raises StateLedgerError."""
+    def look(self) -> str:
+        """Brings the books up to date, which may take long. Gives a text that changes with them.
+
+        Raises StateLedgerError.
+        """
 
     def books(self, wait_s: float) -> AbstractContextManager[Warehouse]:
         """The books as they are; raises StateLedgerError where they cannot be had within `wait_s` seconds."""
@@ -38,11 +42,27 @@ class Source(Protocol):
 
 def opened(where: Where, settings: Settings) -> Source:
     """Opens a place. Raises StateLedgerError, also where an extra of this package is missing."""
-    try:
+    with _needing(where):
         return _OfLake(where.address, settings) if where.kind == "lake" else _OnServer(where, settings)
+
+
+def catalogue_of(where: Where) -> Mapping[str, Question]:
+    """The questions that the books of a place answer. Raises StateLedgerError where an extra is missing."""
+    with _needing(where):
+        from state_ledger.warehouse.catalogue import catalogue
+
+        return catalogue()
+
+
+@contextmanager
+def _needing(where: Where) -> Iterator[None]:
+    """Says which extra of this package is missing for a place."""
+    try:
+        yield
     except ImportError as error:
+        extras = EXTRAS[where.kind]
         raise StateLedgerError(
-            f"To read {where.called}, install what it takes: pip install 'state-ledger[{EXTRAS[where.kind]}]'"
+            f"To read {where.called}, install what it takes: pip install 'state-ledger[{extras}]'"
             f" ({error.name or error} is missing)."
         ) from error
 
@@ -59,8 +79,8 @@ class _OfLake:
     def notices(self) -> list[str]:
         return list(self._followed.notices)
 
-    def look(self) -> None:
-        self._followed.look()
+    def look(self) -> str:
+        return self._followed.look()
 
     def books(self, wait_s: float) -> AbstractContextManager[Warehouse]:
         return self._followed.books(wait_s)
@@ -72,20 +92,20 @@ class _OfLake:
 class _OnServer:
     """A warehouse on a server, which others fill."""
 
-    notices: list[str] = []
-
     def __init__(self, where: Where, settings: Settings) -> None:
+        self.notices: list[str] = []
         self._dialect = _dialect_of(where)
         self._settings = settings
         self._held: Warehouse | None = None
 
-    def look(self) -> None:
+    def look(self) -> str:
         from state_ledger.warehouse import Warehouse, loading
 
         if self._held is None or not self.is_current(self._held):
             if not loading.newest(self._dialect):
                 raise StateLedgerError("Nothing was loaded there yet.")
             self._held = Warehouse(self._dialect, self._settings)
+        return str(self._held.state.generation)
 
     @contextmanager
     def books(self, wait_s: float) -> Iterator[Warehouse]:

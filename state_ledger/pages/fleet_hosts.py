@@ -57,7 +57,7 @@ def read(ask: Ask, asked: Mapping[str, str], kind: Kind) -> list[Record]:
     return sorted(rows, key=lambda row: (-((row["sums"] or {}).get("cost_usd") or 0.0), str(row[kind.column])))
 
 
-def table(rows: Sequence[Record], kind: Kind, at: FleetLinks, narrowed: Callable[[str], str], zone: str) -> str:
+def table(rows: Sequence[Record], kind: Kind, narrowed: Callable[[str], str], zone: str) -> str:
     """The table. narrowed: the address of the home of one row alone."""
     columns = [Column(kind.one.capitalize()), Column("Cost", True), Column("Cache read", True),
                Column("Sessions", True), Column("Last activity"), Column("Last push")]  # fmt: skip
@@ -81,8 +81,8 @@ def stale(pushed: Mapping[str, float], now: float | None = None) -> list[Notice]
         return []
     named = ", ".join(name for _, name in late[:3]) + (f" and {len(late) - 3:,} more" if len(late) > 3 else "")
     oldest = figures.ago(at - late[0][0])
-    return [Notice(f"{figures.plural(len(late), 'store')} not pushed for two days or more", f"{named}; the longest {oldest}",
-                   "pushes")]  # fmt: skip
+    said = f"{figures.plural(len(late), 'store')} not pushed for two days or more"
+    return [Notice(said, f"{named}; {late[0][1]} was pushed {oldest}", "pushes")]
 
 
 def _row(row: Record, kind: Kind, href: str, zone: str) -> list[Cell]:
@@ -90,6 +90,7 @@ def _row(row: Record, kind: Kind, href: str, zone: str) -> list[Cell]:
     cost = sums.cost_text if row["sums"] else "none"
     sub = figures.plural(row["stores"], "store") if kind is HOSTS else f"profile {row['profile']}"
     pushed = row["oldest_push"] if kind is HOSTS else row["pushed_at"]
+    since_s = time.time() - pushed
     ratio = sums.cache_read_ratio
     return [
         Cell(str(row[kind.column]), href, sub=sub),
@@ -97,5 +98,5 @@ def _row(row: Record, kind: Kind, href: str, zone: str) -> list[Cell]:
         Cell(figures.ratio(ratio), word=ratio is None),
         Cell(figures.count(row["sessions"])),
         Cell(figures.moment(row["last_active"], zone)),
-        Cell(figures.ago(time.time() - pushed), title=figures.moment(pushed, zone), word=time.time() - pushed > STALE_S),
+        Cell(figures.ago(since_s), title=figures.moment(pushed, zone), word=since_s > STALE_S),
     ]

@@ -1,4 +1,4 @@
-"""The messages of a session of a fleet, plainly: what was said, by whom, when; nothing folded but reasoning and calls."""
+"""The messages of a session of a fleet, plainly: what was said, by whom and when."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from state_ledger.pages import figures
 from state_ledger.pages.asking import Ask
-from state_ledger.pages.links import FleetLinks
 from state_ledger.pages.sums import Record
 from state_ledger.pages.transcript_messages import ROLES
 
@@ -57,7 +56,7 @@ def facts(row: Record, zone: str) -> list[tuple[str, str]]:
     return [(label, figures.cut(str(text))) for label, text in told if text not in (None, "")]
 
 
-def not_pushed(row: Record, at: FleetLinks) -> str:
+def not_pushed(row: Record) -> str:
     """Why there are no messages, and how there would be."""
     return (
         f"What was said is not in these books: {row['store']} is pushed without its messages, as is usual. On "
@@ -68,7 +67,9 @@ def not_pushed(row: Record, at: FleetLinks) -> str:
 def _message(row: Record, zone: str) -> str:
     role = str(row["role"] or "")
     kinds = [role if role in ROLES else "other", str(row["state"]).replace(" ", "-")]
-    name = f" <code>{escape(figures.cut(str(row['tool_name'])))}</code>" if row["tool_name"] else ""
+    head = escape(figures.cut(ROLES.get(role, role) or "not recorded", 100))
+    if row["tool_name"]:
+        head += f" <code>{escape(figures.cut(str(row['tool_name'])))}</code>"
     marks = "".join(
         f"<li>{escape(figures.cut(str(text), 100))}</li>"
         for text in (row["state"] if row["state"] != "live" else "", row["problem"] or "")
@@ -77,7 +78,7 @@ def _message(row: Record, zone: str) -> str:
     return (
         f'<article class="message {escape(" ".join(kinds))}" id="m{int(row["id"])}">'
         f'<div class="margin"><span>{escape(figures.moment(row["timestamp"], zone))}</span></div><div class="said">'
-        f'<div class="who"><h3 class="role">{escape(figures.cut(ROLES.get(role, role) or "not recorded", 100))}{name}</h3>'
+        f'<div class="who"><h3 class="role">{head}</h3>'
         + (f'<ul class="marks">{marks}</ul>' if marks else "")
         + "</div>"
         + _folded("Reasoning", row["reasoning"], "reasoning")
@@ -95,7 +96,8 @@ def _plain(text: object) -> str:
     if not text:
         return ""
     whole = str(text)
-    cut = "" if len(whole) <= MOST_CHARACTERS else f'<p class="provenance">{len(whole) - MOST_CHARACTERS:,} characters more.</p>'
+    more = len(whole) - MOST_CHARACTERS
+    cut = f'<p class="provenance">{more:,} characters more, which JSON and CSV have.</p>' if more > 0 else ""
     return f'<pre class="ledger-plain" tabindex="0">{escape(whole[:MOST_CHARACTERS])}</pre>{cut}'
 
 
