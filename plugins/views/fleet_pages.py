@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 Asked = tuple[str, dict[str, str]]
 
 OPS: Sequence[Asked] = (
-    ("pushes", {"limit": "50"}),
-    ("store_sizes", {"limit": "50"}),
-    ("open_idle_sessions", {"limit": "50"}),
+    ("pushes", {"limit": "20"}),
+    ("store_sizes", {"limit": "20"}),
+    ("open_idle_sessions", {"limit": "10"}),
     ("sessions_by_age", {}),
     ("ledger_problems", {}),
-    ("orphans", {"limit": "50"}),
-    ("locks", {"limit": "50"}),
-    ("delegations", {"limit": "50"}),
+    ("orphans", {"limit": "10"}),
+    ("locks", {"limit": "10"}),
+    ("delegations", {"limit": "10"}),
 )
 """The questions whose answers the ops page shows; each has all rows as a page of its own."""
 
-LINEAGE: Sequence[Asked] = (("longest_conversations", {"limit": "20"}), ("lineage_problems", {"limit": "50"}))
+LINEAGE: Sequence[Asked] = (("longest_conversations", {"limit": "20"}), ("lineage_problems", {"limit": "10"}))
 OF_A_SESSION = ("lineage_conversation", "lineage_work", "lineage_ancestors", "lineage_descendants")
 
 READS_ONLY = (

@@ -229,8 +229,9 @@ def _bare_frame(datasette: Datasette, title: str) -> dict[str, Any]:
         "version": state_ledger.__version__,
         "promise": PROMISE,
         "store": "",
+        "several": False,
         "stores": [],
-        "finder": {"q": "", "kept": [], "stores": [], "action": ""},
+        "finder": {"q": "", "kept": [], "stores": [], "action": "", "label": "Search messages"},
     }
 
 
@@ -245,7 +246,8 @@ async def _frame(
             "store": every.title,
             "stores": await _switch(datasette, request, every.title),
             "sections": [Link(label, href, key == section) for label, href, key in every.sections],
-            "finder": {**frame["finder"], "action": every.search(), "kept": every.pairs},
+            "several": True,
+            "finder": {**frame["finder"], "action": every.finder, "label": every.finds, "kept": every.pairs},
             "promise": PROMISE_OF_FLEET if isinstance(every, FleetLinks) else PROMISE,
         }
     if not store:

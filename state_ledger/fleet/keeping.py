@@ -9,13 +9,16 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from state_ledger.errors import StateLedgerError
 from state_ledger.fleet.places import Where
 from state_ledger.fleet.reading import FleetReading, Selection
 from state_ledger.fleet.sources import Source, opened
 from state_ledger.settings import Settings
+
+if TYPE_CHECKING:
+    from state_ledger.warehouse import Store
 
 T = TypeVar("T")
 
@@ -33,7 +36,8 @@ class FleetUnread(StateLedgerError):
 class Fleet:
     """One place with books of a fleet. Used by many threads at once.
 
-    looked_at: when it was last looked at without a failure, epoch seconds. version: a text that changes with the books.
+    looked_at: when it was last looked at without a failure, epoch seconds. version: a text that changes with the
+    books. stores: those in them at that time.
     """
 
     def __init__(
@@ -43,6 +47,7 @@ class Fleet:
         self.settings = settings
         self.looked_at: float | None = None
         self.version = ""
+        self.stores: tuple[Store, ...] = ()
         self._opener = opener
         self._source: Source | None = None
         self._failure = ""
@@ -99,6 +104,8 @@ class Fleet:
             if self._source is None:
                 self._source = self._opener(self.where, self.settings)
             version = self._source.look()
+            with self._source.books(0.0) as warehouse:
+                self.stores = warehouse.stores
         except StateLedgerError as error:
             failure = str(error)
         except Exception as error:  # an engine's own, which nobody else would hear of on this thread

@@ -105,7 +105,8 @@ class FleetReading:
 class _Bounded(Books):
     """Books that end with the time of a page, and give no secret where texts are redacted.
 
-    What has a longer time of its own is a file. A host redacts what it pushes, by the rules that it had then and only if its owner did not turn that off.
+    What has a longer time of its own is a file. A host redacts what it pushes, but by the rules that it had then, and
+    only if its owner did not turn that off.
     """
 
     def __init__(self, books: Warehouse, settings: Settings) -> None:

@@ -157,6 +157,16 @@ class AllLinks(Links):
         ]
 
     @property
+    def finder(self) -> str:
+        """Where the search box of the header leads."""
+        return self.search()
+
+    @property
+    def finds(self) -> str:
+        """What that box looks for."""
+        return "Search messages"
+
+    @property
     def home(self) -> str:
         return self._at("")
 
@@ -234,6 +244,14 @@ class FleetLinks(AllLinks):
             ("Ops", self.ops(), "ops"),
             ("Questions", f"{self.home}#queries", ""),
         ]
+
+    @property
+    def finder(self) -> str:
+        return self.query("search_sessions")
+
+    @property
+    def finds(self) -> str:
+        return "Search titles"
 
     @property
     def answered_by(self) -> str:
