@@ -117,9 +117,9 @@ class Lake:
         path = self.place.local(file.path)
         if path is None:
             return None
-        size = self.place.size(file.path)
-        if size != file.bytes:
-            raise LakeDamaged(_wrong_size(file, size))
+        found = self.place.look(file.path)
+        if found is None or found.bytes != file.bytes:
+            raise LakeDamaged(_wrong_size(file, None if found is None else found.bytes))
         return path
 
     def files(self) -> Iterator[tuple[StoreState, DataFile]]:
