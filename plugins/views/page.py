@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-ALL = "All stores"
-"""What the stores as one are called."""
-
 _HEADERS = {
     "Content-Security-Policy": security.STRICT_CSP,
     "Referrer-Policy": "no-referrer",
@@ -196,8 +193,12 @@ def linked(notice: Notice, at: Links) -> dict[str, str]:
     return {"text": notice.text, "detail": notice.detail, "href": href}
 
 
-def _switch(datasette: Datasette, names: list[str], current: str) -> list[Link]:
-    return [Link(name, links(datasette, name).home, name == current, name) for name in names]
+async def _switch(datasette: Datasette, request: Any, current: str) -> list[Link]:
+    """Where one can go from here: all stores as one, then each that this visitor may see."""
+    names = [current] if [current] == list(registry(datasette).stores) else await visible_stores(datasette, request)
+    places = [(at.title, at.home) for at in ([all_links(datasette)] if len(names) > 1 else [])]
+    places += [(name, links(datasette, name).home) for name in names]
+    return [Link(name, href, name == current, name) for name, href in places]
 
 
 def _bare_frame(datasette: Datasette, title: str) -> dict[str, Any]:
@@ -225,18 +226,11 @@ async def _frame(
     frame = _bare_frame(datasette, title) | {"store": store}
     frame["scripts"] += [urls.path(assets.static_path(name)) for name in ("search.js", "ledger.js")]
     if every is not None:
-        names = await visible_stores(datasette, request)
         return frame | {
-            "store": ALL,
-            "stores": [Link(ALL, all_links(datasette).home, True, ALL), *_switch(datasette, names, "")],
-            "sections": [
-                Link("Home", every.home, section == "home"),
-                Link("Cost", every.cost(), section == "cost"),
-                Link("Cache", every.cache, section == "cache"),
-                Link("Search", every.search(), section == "search"),
-                Link("Questions", f"{every.home}#queries"),
-            ],
-            "finder": {**frame["finder"], "action": every.search(), "kept": [("store", name) for name in every.only]},
+            "store": every.title,
+            "stores": await _switch(datasette, request, every.title),
+            "sections": [Link(label, href, key == section) for label, href, key in every.sections],
+            "finder": {**frame["finder"], "action": every.search(), "kept": every.pairs},
         }
     if not store:
         names = await visible_stores(datasette, request)
@@ -244,14 +238,10 @@ async def _frame(
         return frame
     at = links(datasette, store)
     known = registry(datasette)
-    names = await visible_stores(datasette, request) if len(known.stores) > 1 else [store]
     taken = known.stores[store].snapshot_taken_at
     frame |= {
         "plain": at.plain,
-        "stores": [
-            *([Link(ALL, all_links(datasette).home, False, ALL)] if len(names) > 1 else []),
-            *_switch(datasette, names, store),
-        ],
+        "stores": await _switch(datasette, request, store),
         "sections": [
             Link("Home", at.home, section == "home"),
             Link("Cost", at.cost(), section == "cost"),

@@ -21,6 +21,7 @@ _TEXT: Mapping[str, str] = {
     "source": "where the session came from, as stored: cli, telegram, cron, subagent, …",
     "profile": "the profile the session belongs to: the row's own name, else the store's",
     "store": "the store that the row comes from, where several are read as one",
+    "host": "the machine that the store was pushed from, in the books of a fleet",
     "model": "model name as stored",
     "canonical_model": "model name without provider prefix, case and date suffix",
     "billing_provider": "provider that billed the calls, as stored",

@@ -17,6 +17,11 @@ class Links:
     database: str
 
     @property
+    def answered_by(self) -> str:
+        """A sentence that names who answers, '' for the store itself."""
+        return ""
+
+    @property
     def home(self) -> str:
         """The store's home."""
         return self.database
@@ -126,6 +131,32 @@ class AllLinks(Links):
     only: tuple[str, ...] = ()
 
     @property
+    def title(self) -> str:
+        """What the stores as one are called."""
+        return "All stores"
+
+    @property
+    def kept(self) -> dict[str, tuple[str, ...]]:
+        """What every address stays narrowed to: the values of each parameter, none where it does not narrow."""
+        return {"store": self.only}
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """The same as names and values, for the hidden fields of a form."""
+        return [(name, value) for name, values in self.kept.items() for value in values]
+
+    @property
+    def sections(self) -> list[tuple[str, str, str]]:
+        """The pages that the header leads to: what each is called, its address and its key."""
+        return [
+            ("Home", self.home, "home"),
+            ("Cost", self.cost(), "cost"),
+            ("Cache", self.cache, "cache"),
+            ("Search", self.search(), "search"),
+            ("Questions", f"{self.home}#queries", ""),
+        ]
+
+    @property
     def home(self) -> str:
         return self._at("")
 
@@ -167,7 +198,10 @@ class AllLinks(Links):
 
     def _at(self, path: str, parameters: Mapping[str, Any] | None = None) -> str:
         given = parameters or {}
-        return _with(f"{self.database}{path}", {**given, "store": given.get("store") or self.only})
+        return _with(
+            f"{self.database}{path}",
+            {**given, **{name: given.get(name) or values for name, values in self.kept.items()}},
+        )
 
 
 def message_link(links: Links, message_id: int, session_id: str) -> str:
