@@ -25,6 +25,7 @@ from state_ledger.errors import StoreAccessError
 from state_ledger.fleet.places import VARIABLES, is_folder
 from state_ledger.homes import cache_folder, expanded
 from state_ledger.postgresql import VARIABLE as ADDRESSES
+from state_ledger.postgresql import is_address
 from state_ledger.stores import find_stores
 
 PORT = 8001
@@ -148,7 +149,7 @@ def split_arguments(arguments: Sequence[str]) -> Arguments:
     words = list(arguments)
     while words:
         word = words.pop(0)
-        if postgresql.is_address(word):
+        if is_address(word):
             found.addresses.append(word)
         elif not word.startswith("-") or word == "-":
             found.paths.append(Path(word))
