@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -128,7 +128,7 @@ def test_an_engine_answers_as_the_store_itself(
         assert fleet.same_rows(rows, expected.rows), (parameters, _first_difference(rows, expected.rows))
 
 
-@lru_cache(maxsize=None)
+@cache
 def _of_the_store(store: Connection, name: str, parameters: tuple[tuple[str, str], ...]) -> questions.Result:
     return questions.ask(store, name, dict(parameters), settings=SETTINGS)
 

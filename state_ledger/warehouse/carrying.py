@@ -15,7 +15,7 @@ import sqlglot
 from sqlglot import exp
 
 from state_ledger.lake.tables import Kind
-from state_ledger.warehouse import portable, views
+from state_ledger.warehouse import portable, rollups, views
 from state_ledger.warehouse.constants import Folded, Value, computed, constants_of, simplify
 from state_ledger.warehouse.dialect import Dialect
 from state_ledger.warehouse.own import put_in_functions
@@ -69,6 +69,8 @@ class Carrier:
             if values[node.name] is None:
                 node.replace(exp.Null())
         simplify(folded)
+        if self._zones_of_days(folded) <= {self.state.rolled}:
+            rollups.put_in(folded, self.state.rolled)
         put_in_functions(folded, self.dialect, self.zone, self.state.spans, self.prices, self.book)
         self._plain(tree)
         columns = () if tree.is_star else tuple(tree.named_selects)  # type: ignore[attr-defined]
@@ -81,6 +83,10 @@ class Carrier:
         used |= more.keys() & {name for name, value in more.items() if isinstance(value, list)}
         written = _Written(self.dialect.text(tree), tuple(sorted(used)), more, columns)
         return prepared.keep(written, values, frozenset(folded.consulted))
+
+    def _zones_of_days(self, folded: Folded) -> set[str]:
+        calls = [call for call in folded.tree.find_all(exp.Anonymous) if call.name.lower() == "local_day"]
+        return {str(folded.value(call.expressions[1])[1] or self.zone) for call in calls}
 
     def _plain(self, tree: exp.Expr) -> None:
         """What SQLite reads in its own way is written as every engine reads it."""
