@@ -45,7 +45,9 @@ implausible AS (
   FROM ledger_session_rest AS s
   WHERE s.session_id IN (SELECT session_id FROM ledger_set_aside WHERE source_table = 'sessions' AND reason LIKE 'cost above%')
 )
-SELECT 'basis' AS section, 'cost by basis and attribution' AS item, basis, attribution, count(*) AS rows,
+SELECT section, item, basis, attribution, rows, sessions, api_call_count, processed_tokens, cost_usd, note
+FROM (
+SELECT 1 AS place, 'basis' AS section, 'cost by basis and attribution' AS item, basis, attribution, count(*) AS rows,
        count(DISTINCT session_id) AS sessions, sum(api_call_count) AS api_call_count,
        sum(processed_tokens) AS processed_tokens, sum(cost_usd) AS cost_usd,
        CASE basis WHEN 'unknown' THEN 'no price is known: counted in calls and tokens'
@@ -53,47 +55,49 @@ SELECT 'basis' AS section, 'cost by basis and attribution' AS item, basis, attri
                   ELSE NULL END AS note
 FROM usage GROUP BY basis, attribution
 UNION ALL
-SELECT 'total', 'grand total', NULL, NULL, count(*), count(DISTINCT session_id), sum(api_call_count),
+SELECT 2, 'total', 'grand total', NULL, NULL, count(*), count(DISTINCT session_id), sum(api_call_count),
        sum(processed_tokens), sum(cost_usd), 'every call once'
 FROM usage
 UNION ALL
-SELECT 'naive', 'sum of sessions.estimated_cost_usd', NULL, NULL, sessions, sessions, NULL, NULL,
+SELECT 3, 'naive', 'sum of sessions.estimated_cost_usd', NULL, NULL, sessions, sessions, NULL, NULL,
        coalesce(sound, 0) + coalesce(set_aside, 0), 'what a plain sum over the sessions table would say'
 FROM naive
 UNION ALL
-SELECT 'cause', 'helper calls', NULL, NULL, count(*), count(DISTINCT session_id), sum(api_call_count),
+SELECT 4, 'cause', 'helper calls', NULL, NULL, count(*), count(DISTINCT session_id), sum(api_call_count),
        sum(processed_tokens), sum(estimate), 'titles, compression, vision and other tasks stand in usage rows only'
 FROM usage WHERE task <> '' AND attribution <> 'orphan' HAVING count(*) > 0
 UNION ALL
-SELECT 'cause', 'usage rows without a session', NULL, NULL, count(*), count(DISTINCT session_id), sum(api_call_count),
+SELECT 5, 'cause', 'usage rows without a session', NULL, NULL, count(*), count(DISTINCT session_id), sum(api_call_count),
        sum(processed_tokens), sum(estimate), 'their session row was deleted'
 FROM usage WHERE attribution = 'orphan' HAVING count(*) > 0
 UNION ALL
-SELECT 'cause', 'usage rows exceed the session', NULL, NULL, rows, rows, NULL, NULL, cost,
+SELECT 6, 'cause', 'usage rows exceed the session', NULL, NULL, rows, rows, NULL, NULL, cost,
        'the session row says less than its usage rows'
 FROM excess WHERE rows > 0
 UNION ALL
-SELECT 'cause', 'sessions without an amount of their own', NULL, NULL, rows, rows, NULL, NULL, cost,
+SELECT 7, 'cause', 'sessions without an amount of their own', NULL, NULL, rows, rows, NULL, NULL, cost,
        'the amount stands in usage rows only'
 FROM unseen WHERE rows > 0 AND cost <> 0
 UNION ALL
-SELECT 'cause', 'actual costs differ from estimates', NULL, NULL, count(*), count(DISTINCT session_id), NULL, NULL,
+SELECT 8, 'cause', 'actual costs differ from estimates', NULL, NULL, count(*), count(DISTINCT session_id), NULL, NULL,
        sum(cost - estimate), 'an actual cost replaces the estimate of the same calls'
 FROM usage WHERE basis = 'actual' HAVING count(*) > 0
 UNION ALL
-SELECT 'cause', 'session rows set aside', NULL, NULL, rows, NULL, NULL, NULL, coalesce(unsound, 0) - coalesce(n.set_aside, 0),
+SELECT 9, 'cause', 'session rows set aside', NULL, NULL, rows, NULL, NULL, NULL, coalesce(unsound, 0) - coalesce(n.set_aside, 0),
        'their counters cannot be true; their usage rows still count'
 FROM mains, naive AS n WHERE coalesce(unsound, 0) <> 0 OR coalesce(n.set_aside, 0) <> 0
 UNION ALL
-SELECT 'cause', 'implausible amounts of session rows', NULL, NULL, rows, rows, NULL, NULL, -cost,
+SELECT 10, 'cause', 'implausible amounts of session rows', NULL, NULL, rows, rows, NULL, NULL, -cost,
        'above the bound per token: set aside'
 FROM implausible WHERE rows > 0
 UNION ALL
-SELECT 'set aside', reason, NULL, source_table, count(*), count(DISTINCT session_id), NULL, NULL, sum(claimed_usd),
+SELECT 11, 'set aside', reason, NULL, source_table, count(*), count(DISTINCT session_id), NULL, NULL, sum(claimed_usd),
        'in no sum'
 FROM ledger_set_aside GROUP BY reason, source_table
 UNION ALL
-SELECT 'discrepancy', kind, NULL, figure, count(*), count(DISTINCT session_id), NULL, NULL,
+SELECT 12, 'discrepancy', kind, NULL, figure, count(*), count(DISTINCT session_id), NULL, NULL,
        sum(CASE WHEN figure IN ('estimated_cost_usd', 'actual_cost_usd', 'cost_usd') THEN difference END),
        'reported, not corrected'
 FROM ledger_discrepancies GROUP BY kind, figure
+) AS told
+ORDER BY place, item, basis, attribution

@@ -15,3 +15,4 @@ FROM ledger_set_aside GROUP BY reason, source_table
 UNION ALL
 SELECT 'discrepancy', kind, figure, count(*), count(DISTINCT session_id)
 FROM ledger_discrepancies GROUP BY kind, figure
+ORDER BY section DESC, item, figure

@@ -7,10 +7,10 @@ a conversation whose parts stand in different copies of a store stays one.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from state_ledger.lineage import Link, arrange
+from state_ledger.lineage import Link, Place, arrange
 from state_ledger.sqlite import Connection
 
 
@@ -22,6 +22,21 @@ def settle(books: Connection, visible: Collection[int]) -> None:
         " f.ended_at, f.last_active, f.started_at"
         f" FROM facts AS f JOIN session AS s ON s.key = f.session WHERE s.store IN ({listed}) ORDER BY s.key"
     ).fetchall()
+    books.execute("DELETE FROM lineage")
+    books.executemany(
+        "INSERT INTO lineage VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            (p.row, p.link, kind, p.conversation, p.work, p.tip, p.segment, p.depth, p.trouble)
+            for p, kind in arranged(rows)
+        ),
+    )
+
+
+def arranged(rows: Sequence[tuple[Any, ...]]) -> Iterator[tuple[Place, str]]:
+    """Where every session that counts stands, by its key, and what kind of child it is.
+
+    rows: key, store, id, key of the copy that counts, id of the parent, kind, end reason, ended, last active, started.
+    """
     here = {(store, session_id): counts for _key, store, session_id, counts, *_ in rows}
     anywhere = {session_id: counts for _key, _store, session_id, counts, *_ in rows}
     claims: dict[int, list[tuple[Any, int]]] = defaultdict(list)
@@ -38,11 +53,4 @@ def settle(books: Connection, visible: Collection[int]) -> None:
     for rivals in claims.values():
         for _claim, key in sorted(rivals)[:-1]:
             links[key] = Link(key, links[key].parent, "other", links[key].dangling)
-    books.execute("DELETE FROM lineage")
-    books.executemany(
-        "INSERT INTO lineage VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            (p.row, p.link, links[p.row].kind, p.conversation, p.work, p.tip, p.segment, p.depth, p.trouble)
-            for p in arrange(links.values())
-        ),
-    )
+    return ((place, links[place.row].kind) for place in arrange(links.values()))
