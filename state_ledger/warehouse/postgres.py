@@ -146,7 +146,7 @@ class PostgreSQL(Dialect):
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Within, no other program that asks for the same loads into this database; waits until it may be so."""
+        """Waits until no other program loads into this schema."""
         with self._telling():
             holder = self._connect()
             try:
