@@ -21,6 +21,9 @@ STORE = r"/(?P<database>[^/.]+)/-"
 EVERY = "/-/ledger/all"
 """Where the pages over all stores are."""
 
+FLEET = "/-/ledger/fleet"
+"""Where the pages over the books of a fleet are."""
+
 FIND = "/-/find"
 """Where a search begins that is not on a page of a store; it leads to the search page of the one chosen."""
 
@@ -47,6 +50,8 @@ VIEWS = (
     (f"{STORE}/live\\.json$", "live", "live_json"),
     (f"{EVERY}/search$", "all_search", "all_search"),
     (f"{EVERY}/search\\.json$", "all_search", "all_search_json"),
+    (f"{FLEET}/lineage$", "fleet_pages", "lineage"),
+    (f"{FLEET}/ops$", "fleet_pages", "ops"),
     ("/-/ledger/health\\.json$", "health", "health_json"),
     ("/-/ledger/metrics$", "health", "metrics_text"),
 )
@@ -65,7 +70,7 @@ SEVERAL = (
 )
 """Address below a place that reads several stores as one, and the function of `views/several` that answers."""
 
-PLACES = ((EVERY, "together"),)
+PLACES = ((EVERY, "together"), (FLEET, "fleet_place"))
 """Where such places are, and the module of what finds the place of a request."""
 
 View = Callable[..., Awaitable[Any]]

@@ -78,7 +78,7 @@ async def answered(
     zone = settings.zone_name if "tz" in bad else values["tz"] or settings.zone_name
     now = today(zone)
     period = chosen({key: value for key, value in values.items() if key not in bad}, now)
-    usual = "store" if "store" in groups else "model"
+    usual = next(iter(groups))
     group = groups.get(values["group"] or usual, groups[usual])
     context = _controls(values, filters, bad, group, period, presets(now), at, groups)
     status = 400 if wrong else 200

@@ -12,9 +12,9 @@ from datasette.utils.asgi import Forbidden, NotFound, Response
 import state_ledger
 from state_ledger import homes
 from state_ledger.pages import figures
-from state_ledger.pages.links import AllLinks, Links
-from state_ledger.plugins import assets, compat, security, whole_store
-from state_ledger.plugins.routes import EVERY, FIND
+from state_ledger.pages.links import AllLinks, FleetLinks, Links
+from state_ledger.plugins import assets, compat, fleet, security, whole_store
+from state_ledger.plugins.routes import EVERY, FIND, FLEET
 from state_ledger.plugins.stores import registry
 
 if TYPE_CHECKING:
@@ -27,6 +27,13 @@ if TYPE_CHECKING:
     from state_ledger.plugins.stores import StoreState
 
 T = TypeVar("T")
+
+PROMISE = (
+    "The store is opened for reading only: nothing here writes to it, locks its writer out, checkpoints its log or"
+    " keeps a transaction open after a page is sent."
+)
+PROMISE_OF_FLEET = "The books of the fleet are only read: nothing here writes to them or to a store on any host."
+"""What the foot of a page says."""
 
 _HEADERS = {
     "Content-Security-Policy": security.STRICT_CSP,
@@ -79,6 +86,11 @@ def links(datasette: Datasette, name: str) -> Links:
 def all_links(datasette: Datasette, only: tuple[str, ...] = ()) -> AllLinks:
     """Addresses of the pages over all stores, base URL included; `only` narrows them."""
     return AllLinks(str(datasette.urls.path(EVERY)), only)
+
+
+def fleet_links(datasette: Datasette, **narrowed: Any) -> FleetLinks:
+    """Addresses of the pages over the books of a fleet, base URL included; `narrowed` as the fields of FleetLinks."""
+    return FleetLinks(str(datasette.urls.path(FLEET)), **narrowed)
 
 
 def live(datasette: Datasette, names: list[str], at: Links) -> dict[str, str]:
@@ -202,6 +214,8 @@ async def _switch(datasette: Datasette, request: Any, current: str) -> list[Link
     """Where one can go from here: all stores as one, then each that this visitor may see."""
     names = [current] if [current] == list(registry(datasette).stores) else await visible_stores(datasette, request)
     places = [(at.title, at.home) for at in ([all_links(datasette)] if len(names) > 1 else [])]
+    if await fleet.visible(datasette, request):
+        places.append((fleet_links(datasette).title, fleet_links(datasette).home))
     places += [(name, links(datasette, name).home) for name in names]
     return [Link(name, href, name == current, name) for name, href in places]
 
@@ -218,9 +232,11 @@ def _bare_frame(datasette: Datasette, title: str) -> dict[str, Any]:
         "cards": urls.path(assets.static_path("cards.js")),
         "plain": urls.path("/-/datasette"),
         "version": state_ledger.__version__,
+        "promise": PROMISE,
         "store": "",
+        "several": False,
         "stores": [],
-        "finder": {"q": "", "kept": [], "stores": [], "action": ""},
+        "finder": {"q": "", "kept": [], "stores": [], "action": "", "label": "Search messages"},
     }
 
 
@@ -235,7 +251,9 @@ async def _frame(
             "store": every.title,
             "stores": await _switch(datasette, request, every.title),
             "sections": [Link(label, href, key == section) for label, href, key in every.sections],
-            "finder": {**frame["finder"], "action": every.search(), "kept": every.pairs},
+            "several": True,
+            "finder": {**frame["finder"], "action": every.finder, "label": every.finds, "kept": every.pairs},
+            "promise": PROMISE_OF_FLEET if isinstance(every, FleetLinks) else PROMISE,
         }
     if not store:
         names = await visible_stores(datasette, request)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from html import escape
 from typing import Any
 
 from markupsafe import Markup
@@ -45,6 +46,19 @@ def shown(result: Result, at: Links, zone: str) -> dict[str, Any]:
         if rows
         else Markup('<p class="all-well">No rows.</p>'),
         "provenance": Markup(provenance.line(zone_said, at, question.name, asked)),
+    }
+
+
+def unanswered(
+    question: Question, values: Mapping[str, str], at: Links, error: Exception
+) -> dict[str, Any]:
+    """As `shown`, of a question that could not be answered."""
+    return {
+        "name": question.name,
+        "title": question.title,
+        "description": question.description,
+        "table": Markup(f'<p class="problem" role="alert">{escape(str(error))}</p>'),
+        "provenance": Markup(provenance.line("", at, question.name, values)),
     }
 
 

@@ -157,6 +157,16 @@ class AllLinks(Links):
         ]
 
     @property
+    def finder(self) -> str:
+        """Where the search box of the header leads."""
+        return self.search()
+
+    @property
+    def finds(self) -> str:
+        """What that box looks for."""
+        return "Search messages"
+
+    @property
     def home(self) -> str:
         return self._at("")
 
@@ -202,6 +212,62 @@ class AllLinks(Links):
             f"{self.database}{path}",
             {**given, **{name: given.get(name) or values for name, values in self.kept.items()}},
         )
+
+
+@dataclass(frozen=True)
+class FleetLinks(AllLinks):
+    """Addresses of the books of a fleet.
+
+    only: as there, each `host/profile`; hosts, profiles: those to which every page stays narrowed, () for all.
+    engine: who answers, if that is known.
+    """
+
+    hosts: tuple[str, ...] = ()
+    profiles: tuple[str, ...] = ()
+    engine: str = ""
+
+    @property
+    def title(self) -> str:
+        return "Fleet"
+
+    @property
+    def kept(self) -> dict[str, tuple[str, ...]]:
+        return {"host": self.hosts, "profile": self.profiles, "store": self.only}
+
+    @property
+    def sections(self) -> list[tuple[str, str, str]]:
+        return [
+            ("Home", self.home, "home"),
+            ("Cost", self.cost(), "cost"),
+            ("Cache", self.cache, "cache"),
+            ("Lineage", self.lineage(), "lineage"),
+            ("Ops", self.ops(), "ops"),
+            ("Questions", f"{self.home}#queries", ""),
+        ]
+
+    @property
+    def finder(self) -> str:
+        return self.query("search_sessions")
+
+    @property
+    def finds(self) -> str:
+        return "Search titles"
+
+    @property
+    def answered_by(self) -> str:
+        return f"Answered by {self.engine}." if self.engine else ""
+
+    def lineage(self, session_id: str = "", *, part: str = "") -> str:
+        """Conversations and what is wrong with parent links; with a session, where it belongs."""
+        return self._at("/lineage", {"session": session_id}) + (f"#{part}" if part else "")
+
+    def ops(self, parameters: Mapping[str, str] | None = None, *, form: str = "", part: str = "") -> str:
+        """The ops page. It has no other form: each of its tables is a question, with JSON and CSV."""
+        return self._at("/ops", parameters) + (f"#{part}" if part else "")
+
+    def transcript(self, kind: str, session_id: str, parameters: Mapping[str, str] | None = None) -> str:
+        """The messages of a session; conversations and work are on the lineage page."""
+        return self._at(f"/{kind}/{tilde(session_id)}", parameters)
 
 
 def message_link(links: Links, message_id: int, session_id: str) -> str:
