@@ -21,4 +21,9 @@ def lake() -> None:
 
     Needs the extra `lake`: pip install 'state-ledger[lake]'. What leaves a host, and how to keep it in, says
     docs/fleet.md.
+
+    \b
+    Examples:
+      state-ledger lake push --to /srv/lake
+      state-ledger lake status /srv/lake
     """
