@@ -17,13 +17,15 @@ from pathlib import Path
 
 import click
 
-from state_ledger import access, postgresql, snapshot
+from state_ledger import access, snapshot
 from state_ledger.budgets import given as budget_options
 from state_ledger.cli import output
 from state_ledger.cli.given import copied
 from state_ledger.errors import StoreAccessError
 from state_ledger.fleet.places import VARIABLES, is_folder
 from state_ledger.homes import cache_folder, expanded
+from state_ledger.postgresql import VARIABLE as ADDRESSES
+from state_ledger.postgresql import is_address
 from state_ledger.stores import find_stores
 
 PORT = 8001
@@ -130,7 +132,7 @@ def serve(
     }
     environment = {**os.environ, **{name: "1" for name, wanted in chosen.items() if wanted}}
     if given.addresses:  # not among the arguments, which every user of the machine can see
-        environment[postgresql.VARIABLE] = "\n".join(given.addresses)
+        environment[ADDRESSES] = "\n".join(given.addresses)
     for kind, place in named.items():
         # Not on the command line, which every user of the machine can read: it may hold a password.
         environment[VARIABLES[kind]] = str(expanded(place).absolute()) if is_folder(kind, place) else place
@@ -147,7 +149,7 @@ def split_arguments(arguments: Sequence[str]) -> Arguments:
     words = list(arguments)
     while words:
         word = words.pop(0)
-        if postgresql.is_address(word):
+        if is_address(word):
             found.addresses.append(word)
         elif not word.startswith("-") or word == "-":
             found.paths.append(Path(word))

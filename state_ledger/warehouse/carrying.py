@@ -15,7 +15,7 @@ import sqlglot
 from sqlglot import exp
 
 from state_ledger.ledger.days import BUCKET_SECONDS
-from state_ledger.warehouse import views, zones
+from state_ledger.warehouse import rollups, views, zones
 from state_ledger.warehouse.constants import Folded, fold
 from state_ledger.warehouse.dialect import Dialect
 from state_ledger.warehouse.native import FOLDED
@@ -50,6 +50,8 @@ class Carrier:
         """The text for the engine, and the values that are bound in it."""
         folded = fold(_parsed(sql).copy(), bound, self.zone, self.book)
         tree = folded.tree
+        if self._zones_of_days(folded) <= {self.state.rolled}:
+            rollups.put_in(tree, self.state.rolled)
         self._put_in_views(folded)
         _count_by_number(tree)
         self._put_in_functions(folded)
@@ -66,6 +68,10 @@ class Carrier:
             if isinstance(folded.values[node.name], str):
                 node.replace(self.dialect.parameter(node.name, "text"))
         return self.dialect.text(tree), {name: value for name, value in folded.values.items() if name in used}
+
+    def _zones_of_days(self, folded: Folded) -> set[str]:
+        calls = [call for call in folded.tree.find_all(exp.Anonymous) if call.name.lower() == "local_day"]
+        return {str(folded.value(call.expressions[1])[1] or self.zone) for call in calls}
 
     def _put_in_views(self, folded: Folded) -> None:
         pending = [folded.tree]
