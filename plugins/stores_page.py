@@ -142,11 +142,12 @@ async def card_page(request: Any, datasette: Datasette) -> Response:
 
 def _frame(datasette: Datasette, name: str) -> dict[str, Any]:
     held = registry(datasette)
-    state, taken = held.stores[name], held.stores[name].snapshot_taken_at
+    state, taken = held.stores[name], held.stores[name].taken_at()
     return {
         "name": name,
         "home": page.links(datasette, name).home,
-        "facts": [page.short_path(state.store.path)],
+        "facts": [page.place(state)],
+        "copy_of": state.copy_of,
         "snapshot": figures.moment(taken, held.settings.zone_name) if taken is not None else "",
         "problem": "",
     }

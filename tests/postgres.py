@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -24,6 +25,9 @@ psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
 
 OWNER = "hermes"
 """Owns the databases that stores are put into."""
+
+PASSWORD = "harbour-9-lantern"
+"""That of the role `locked`, the only one that is asked for one."""
 
 TYPES = {"INTEGER": "bigint", "REAL": "double precision", "TEXT": "text", "": "text", "BLOB": "bytea"}
 
@@ -73,7 +77,7 @@ class Server:
     def stop(self) -> None:
         """Ends it at once, as `pg_ctl stop -m immediate` does."""
         if self._process is not None:
-            self._process.send_signal(subprocess.signal.SIGQUIT)  # type: ignore[attr-defined]
+            self._process.send_signal(signal.SIGQUIT)
             self._process.wait(timeout=30)
             self._process = None
 
@@ -133,7 +137,12 @@ def fit(store: Path, types: Mapping[str, str] = MappingProxyType({})) -> Path:
 
 
 def load(
-    store: Path, address: str, *, types: Mapping[str, str] = MappingProxyType({}), schema: str = "public", search: bool = False
+    store: Path,
+    address: str,
+    *,
+    types: Mapping[str, str] = MappingProxyType({}),
+    schema: str = "public",
+    search: bool = False,
 ) -> None:
     """Makes the tables of a store in PostgreSQL and fills them.
 
@@ -168,9 +177,8 @@ def _place(kind: str) -> str:
 
 
 def _value(value: Any, kind: str, column: tuple[str, str]) -> Any:
-    if isinstance(value, str):
-        if column == ("messages", "content") and value.startswith(content.PREFIX):
-            value = "\x01json:" + value.removeprefix(content.PREFIX)
+    if isinstance(value, str) and column == ("messages", "content") and value.startswith(content.PREFIX):
+        value = "\x01json:" + value.removeprefix(content.PREFIX)
     if value is None or kind == "bytea":
         return value
     if kind == "boolean":
@@ -198,9 +206,11 @@ def server() -> Iterator[Server]:
         command = [programs / "initdb", "-D", folder / "data", "-U", "postgres", "-A", "trust", "-E", "UTF8",
                    "--locale=C", "--no-sync", "--no-instructions"]  # fmt: skip
         subprocess.run([*_as_another(), *map(str, command)], check=True, capture_output=True, cwd=folder)
+        (folder / "data" / "pg_hba.conf").write_text("local all locked scram-sha-256\nlocal all all trust\n")
         try:
             made.start()
-            made.run("postgres", f"CREATE ROLE {OWNER} LOGIN", "CREATE ROLE plain LOGIN")
+            made.run("postgres", f"CREATE ROLE {OWNER} LOGIN", "CREATE ROLE plain LOGIN",
+                     f"CREATE ROLE locked LOGIN PASSWORD '{PASSWORD}'")  # fmt: skip
             yield made
         finally:
             made.stop()

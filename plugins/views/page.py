@@ -183,10 +183,15 @@ def short_path(path: Path) -> str:
     return str(within) if len(within.parts) <= 4 else str(Path("…", *within.parts[-3:]))
 
 
+def place(state: StoreState) -> str:
+    """Where a store is."""
+    return state.copy_of or short_path(state.store.path)
+
+
 def file_facts(state: StoreState) -> list[str]:
     """What is known of a store without asking it: where it is, its profile and schema."""
     version = f"schema {state.shape.version}" if state.shape.version is not None else "schema not recorded"
-    return [short_path(state.store.path), f"profile {state.store.profile}", version]
+    return [place(state), f"profile {state.store.profile}", version]
 
 
 def store_facts(state: StoreState, sessions: int, last_active: float | None, zone: str) -> list[str]:
@@ -256,7 +261,7 @@ async def _frame(
         return frame
     at = links(datasette, store)
     known = registry(datasette)
-    taken = known.stores[store].snapshot_taken_at
+    taken = known.stores[store].taken_at()
     frame |= {
         "plain": at.plain,
         "stores": await _switch(datasette, request, store),
@@ -270,6 +275,7 @@ async def _frame(
             Link("Plain data", at.plain),
         ],
         "snapshot": figures.moment(taken, known.settings.zone_name) if taken is not None else "",
+        "copy_of": known.stores[store].copy_of,
     }
     frame["finder"]["action"] = at.search()
     return frame

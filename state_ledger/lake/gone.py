@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from state_ledger.lake import parquet
@@ -30,11 +30,13 @@ class Gone(NamedTuple):
 class Former:
     """What the state of a store that is about to be followed by another says of sessions."""
 
-    def __init__(self, lake: Lake, state: StoreState | None, deleted: str) -> None:
+    def __init__(
+        self, lake: Lake, state: StoreState | None, deleted: str, period_of: Callable[[str], str]
+    ) -> None:
         self.lake, self.state, self.deleted = lake, state, deleted
         listed = [] if state is None else state.of(GONE.name)
         self.gone = {
-            row["session_id"]: Gone(row["session_id"], row["month"], row["gone_at"], bool(row["kept"]))
+            row["session_id"]: Gone(row["session_id"], period_of(row["month"]), row["gone_at"], bool(row["kept"]))
             for file in listed
             for row in self.lake.table(file).to_pylist()
         }

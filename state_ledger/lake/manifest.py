@@ -15,6 +15,7 @@ from typing import Any
 
 from state_ledger.lake.errors import LakeDamaged, LakeTooNew
 from state_ledger.lake.names import ManifestName, data_path
+from state_ledger.lake.tables import tables
 
 FORMAT = 1
 """Of manifests and of the lake. Columns and tables may be added to it; a form that needs other readers is a new one."""
@@ -222,6 +223,12 @@ def _known(kind: type, told: Mapping[str, Any]) -> dict[str, Any]:
     """What a later version may have added is passed over."""
     names = {each.name for each in fields(kind)}
     return {key: value for key, value in told.items() if key in names}
+
+
+def in_order(files: Iterable[DataFile]) -> tuple[DataFile, ...]:
+    """Files in the order of tables and months."""
+    order = {table.name: number for number, table in enumerate(tables())}
+    return tuple(sorted(files, key=lambda file: (order.get(file.table, len(order)), file.month)))
 
 
 def latest(states: Iterable[StoreState]) -> StoreState:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from state_ledger.lake.errors import LakeDamaged, LakeMissing
-from state_ledger.lake.manifest import DataFile
+from state_ledger.lake.manifest import FIGURES, DataFile, Totals
 from state_ledger.lake.names import data_path
 from state_ledger.lake.place import Place
 from state_ledger.lake.tables import Column, Kind, Table, tables
@@ -168,6 +168,16 @@ class Writing:
         """Whether a push that was killed has just made this file. An older one could be about to be cleared away."""
         found = self.place.look(path)
         return found is not None and found.bytes == size and 0 <= time.time() - found.modified < REUSED_S
+
+
+def totals(table: str, rows: pyarrow.Table) -> Totals:
+    """What rows of a table add to the ledger."""
+    if table == "session_facts":
+        return Totals(sessions=rows.num_rows)
+    if table != "usage":
+        return Totals()
+    total = load().compute.sum
+    return Totals(0, *(total(rows.column(name)).as_py() or 0.0 for name in FIGURES[1:]))
 
 
 def read(content: bytes, file: DataFile) -> pyarrow.Table:

@@ -21,7 +21,7 @@ from state_ledger.lake import manifest, parquet, privacy, source
 from state_ledger.lake.errors import LakeDamaged, LakeError
 from state_ledger.lake.fingerprint import Sessions
 from state_ledger.lake.gone import Former
-from state_ledger.lake.manifest import FIGURES, DataFile, Options, Period, StoreState, Totals
+from state_ledger.lake.manifest import DataFile, Options, Period, StoreState, Totals
 from state_ledger.lake.names import LAKE, checked, this_host
 from state_ledger.lake.parquet import GONE
 from state_ledger.lake.place import Place, place_of
@@ -157,13 +157,13 @@ class _Push:
         self.store, self.place, self.named, self.before, self.progress = store, lake.place, named, before, progress
         self.outgoing = privacy.Outgoing(options)
         self.hidden = {table.name: privacy.hidden(table, options) for table in tables()}
-        self.former = Former(lake, before, options.deleted)
+        # A year that is kept in one stays so.
+        self._years = frozenset(name for name in (before.periods if before else ()) if name.isdigit())
+        self.former = Former(lake, before, options.deleted, self._period_of)
         self.periods: dict[str, Period] = {}
         self.files: dict[str, list[DataFile]] = defaultdict(list)
         self.known: frozenset[str] = frozenset()
         self.gone_before = set(self.former.gone)
-        # A year that is kept in one stays so.
-        self._years = frozenset(name for name in (before.periods if before else ()) if name.isdigit())
         if before is not None and not why_full:
             self.periods = dict(before.periods)
             self.known = frozenset(file.path for file in before.files)
@@ -193,13 +193,7 @@ class _Push:
 
     def listed(self) -> tuple[DataFile, ...]:
         """All files, in the order of tables and months."""
-        order = [table.name for table in tables()]
-        return tuple(
-            sorted(
-                (file for files in self.files.values() for file in files),
-                key=lambda file: (order.index(file.table) if file.table in order else len(order), file.month),
-            )
-        )
+        return manifest.in_order(file for files in self.files.values() for file in files)
 
     def _period_of(self, month: str) -> str:
         return month[:4] if month[:4] in self._years else month
@@ -238,13 +232,13 @@ class _Push:
             for portion in self.store.portions(sessions, wanted):
                 for table, rows in self.store.rows(sessions, portion, self.hidden):
                     piece = self.outgoing.rows(table, parquet.batch(table, rows))
-                    totals += _totals(table, piece)
+                    totals += parquet.totals(table.name, piece)
                     files[table.name].add(piece)
                 done += len(portion)
                 progress(done)
             for table in tables() if kept else ():
                 for piece in self.former.rows(table, period, kept) if table.session else ():
-                    kept_totals += _totals(table, piece)
+                    kept_totals += parquet.totals(table.name, piece)
                     files[table.name].add(self.outgoing.rows(table, piece))
             made = [file.finish() for file in files.values()]
         self.files[period] = [file for file in made if file is not None]
@@ -268,16 +262,6 @@ class _Push:
             for piece in pieces:
                 file.add(piece)
             return file.finish()
-
-
-def _totals(table: Table, piece: pyarrow.Table) -> Totals:
-    """What some rows add to the totals."""
-    if table.name == "session_facts":
-        return Totals(sessions=piece.num_rows)
-    if table.name != "usage":
-        return Totals()
-    total = parquet.load().compute.sum
-    return Totals(0, *(total(piece.column(name)).as_py() or 0.0 for name in FIGURES[1:]))
 
 
 def _name(session: object) -> str:

@@ -15,7 +15,10 @@ from state_ledger.errors import PostgresqlError
 from state_ledger.postgresql.address import Address, is_address
 from state_ledger.postgresql.copies import Copy, copy_at
 
-__all__ = ["Address", "Copy", "PostgresqlError", "copy_at", "is_address", "refresh"]
+__all__ = ["VARIABLE", "Address", "Copy", "PostgresqlError", "copy_at", "is_address", "refresh"]
+
+VARIABLE = "STATE_LEDGER_POSTGRESQL"
+"""Addresses, a line each, whose copies the app keeps up to date while it shows them."""
 
 
 def refresh(address: str, tell: Callable[[str], None] = lambda _what: None) -> Copy:

@@ -53,6 +53,9 @@ class Address:
         digest = hashlib.sha256(json.dumps([meant, given.get("hostaddr", "")]).encode("utf-8", "surrogateescape"))
         return cls(text, name, found.group(1) if found else "", digest.hexdigest()[:16])
 
+    def __str__(self) -> str:
+        return self.name
+
     @property
     def copy_path(self) -> Path:
         """Where its copy is kept. A schema of its own is how one database holds several profiles."""

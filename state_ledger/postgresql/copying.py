@@ -91,20 +91,38 @@ def _renew(connection: Connection, address: Address, path: Path, known: Copy | N
         assert row is not None
         layout = catalogue.read(source, address)
         written = copies.as_text([FORMAT, *layout])
-        since = None
-        if known is not None and known.layout == written and 0 <= row[1] - known.watermark < _AGE:
-            since = known.watermark
-        else:
+        comparable = known is not None and known.layout == written and 0 <= row[1] - known.watermark < _AGE
+        caught_up = comparable and _catch_up(connection, source, layout, known.watermark if known else 0, tell)
+        if not caught_up:
             _start_anew(connection, layout)
-        for table in layout.tables:
-            tell(f"copying {table.name}")
-            _copy_table(connection, source, table, since if table.versioned and table.key else None)
-            if since is not None and table.versioned and table.key:
-                _remove_gone(connection, source, table)
-    if since is None:
+            for table in layout.tables:
+                tell(f"copying {table.name}")
+                _copy_table(connection, source, table)
+    if not caught_up:
         tell("making the indexes")  # the server is let go before: it keeps old rows as long as somebody reads
         _make_indexes(connection, layout)
     return Copy(path, address.name, taken_at, row[0], written)
+
+
+def _catch_up(connection: Connection, source: server.Connection, layout: Layout, since: int, tell: Tell) -> bool:
+    """Brings every table to what the server has; False where that fails, since somebody wrote to the copy."""
+    for table in layout.tables:
+        tell(f"looking for changes of {table.name}")
+        if not (table.versioned and table.key):
+            _copy_table(connection, source, table)
+            continue
+        _copy_table(connection, source, table, since)
+        row = source.execute(rows.count(table)).fetchone()
+        there = 0 if row is None else row[0]
+        if there != _count(connection, table):  # all of the server's rows are here by now, and others
+            _remove_gone(connection, source, table)
+            if there != _count(connection, table):
+                return False
+    return True
+
+
+def _count(connection: Connection, table: Table) -> int:
+    return int(connection.execute(f"SELECT count(*) FROM {table.name}").fetchone()[0])
 
 
 def _begin(connection: Connection, path: Path, tell: Tell) -> None:
@@ -149,7 +167,8 @@ def _table_sql(table: Table) -> str:
     return f"CREATE TABLE {table.name} ({', '.join(lines)})"
 
 
-def _copy_table(connection: Connection, source: server.Connection, table: Table, since: int | None) -> None:
+def _copy_table(connection: Connection, source: server.Connection, table: Table, since: int | None = None) -> None:
+    """All rows of a table in the place of those that are here; with a watermark, the new ones beside them."""
     columns = rows.kept(table)
     if since is None:
         connection.execute(f"DELETE FROM {table.name}")
@@ -170,10 +189,7 @@ def _insert_sql(table: Table, columns: Sequence[Column], *, replacing: bool) -> 
 
 
 def _remove_gone(connection: Connection, source: server.Connection, table: Table) -> None:
-    """All rows of the server are here by now: where there are as many here, there are no others."""
-    there = source.execute(rows.count(table)).fetchone()
-    if there is not None and there[0] == connection.execute(f"SELECT count(*) FROM {table.name}").fetchone()[0]:
-        return
+    """Takes rows away whose keys the server does not have."""
     columns = [column for name in table.key for column in table.columns if column.name == name]
     listed = ", ".join(quoted(column.name) for column in columns)
     declared = ", ".join(f"{quoted(column.name)} {rows.sqlite_type(table.name, column)}" for column in columns)
@@ -194,7 +210,9 @@ def _make_indexes(connection: Connection, layout: Layout) -> None:
         if read <= live.get(index.table, set()):
             connection.execute(replace(index, unique=False).sql)
     messages = next(table for table in layout.tables if table.name == "messages")
-    if messages.key == ("id",) and {"tool_name", "tool_calls"} <= live["messages"] and "state_meta" in live:
+    if messages.key == ("id",) and {"tool_name", "tool_calls"} <= live["messages"]:
+        if "state_meta" not in live:  # the triggers look into it
+            connection.execute(schema.create_table_sql("state_meta"))
         full_text.create(connection)
 
 

@@ -63,14 +63,16 @@ def reading(address: Address) -> Iterator[Connection]:
         raise refusal(address, error) from None
 
 
-def refusal(address: Address, error: psycopg.Error) -> PostgresqlError:
+def refusal(address: Address, error: psycopg.Error, doing: str = "read") -> PostgresqlError:
     """What the driver says as a sentence, with what to do; the error itself may quote the address and is let go."""
     said = (error.diag.message_primary or str(error)).strip().splitlines() or [type(error).__name__]
     remedy = next((text for state, text in _REMEDIES.items() if error.sqlstate == state), "")
     if not remedy and "password" in said[0]:  # while connecting, the driver knows no state
         remedy = _REMEDIES["28P01"]
+    if not remedy and isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)):
+        remedy = _OTHERWISE
     words = address.without_secrets(said[0]).rstrip(".")
-    return PostgresqlError(f"{address.name} cannot be read: {words}. {remedy or _OTHERWISE}")
+    return PostgresqlError(f"{address.name} cannot be {doing}: {words}. {remedy}".rstrip())
 
 
 def _connect(address: Address) -> Connection:

@@ -33,6 +33,13 @@ class Fields:
         self._tool_name = content.decode(tool_name).text
         self._tool_calls = content.decode(tool_calls).text
 
+    @classmethod
+    def decoded(cls, text: str, tool_name: object, tool_calls: object) -> Fields:
+        """Of a message whose content was decoded before."""
+        fields = cls(None, tool_name, tool_calls)
+        fields.__dict__["text"] = text
+        return fields
+
     @cached_property
     def text(self) -> str:
         """The decoded content."""

@@ -125,6 +125,11 @@ def is_run(text: str) -> bool:
     return _RUN.now.fullmatch(text) is not None and text.isalnum()
 
 
+def runs(text: str) -> list[str]:
+    """The unbroken runs of a text in scripts that are written without spaces."""
+    return _RUN.now.findall(text)
+
+
 def is_unspaced(text: str) -> bool:
     """Whether a text has a character of a script that is written without spaces."""
     return _UNSPACED.now.search(text) is not None

@@ -16,7 +16,6 @@ from state_ledger.warehouse.dialect import Dialect, Interrupted
 from state_ledger.warehouse.prices import Listed
 from state_ledger.warehouse.values import as_sqlite_gives
 from state_ledger.warehouse.views import State
-from state_ledger.warehouse.zones import SPAN, spans_of
 
 if TYPE_CHECKING:
     from state_ledger.prices import PriceBook
@@ -152,28 +151,14 @@ _MOST_AT_ONCE = 500
 
 def _read(dialect: Dialect) -> tuple[State, tuple[Store, ...]]:
     generation = loading.newest(dialect)
-
-    def some(sql: str) -> bool:
-        return bool(dialect.run(f"{sql} LIMIT 1")[1])
-
     of_this = f"WHERE generation = {generation}"
-    spans = spans_of(float(row[0]) * SPAN for row in dialect.run("SELECT DISTINCT span FROM spans")[1])
-    state = State(
-        generation,
-        hidden=some(f"SELECT file FROM loaded WHERE file NOT IN (SELECT file FROM visible {of_this})"),
-        uncounted=some(f"SELECT place FROM uncounted {of_this}"),
-        renamed=some(f"SELECT place FROM renamed {of_this}"),
-        related=some(f"SELECT place FROM related {of_this}"),
-        families=some(f"SELECT family FROM family {of_this}"),
-        spans=spans,
-    )
     stores = [
         Store(int(place), store, host, profile, float(pushed_at), bool(texts))
         for place, store, host, profile, pushed_at, texts in dialect.run(
             f"SELECT place, store, host, profile, pushed_at, texts FROM stores {of_this} ORDER BY store"
         )[1]
     ]
-    return state, tuple(stores)
+    return loading.state_of(dialect, generation), tuple(stores)
 
 
 def store_names(stores: Sequence[Store]) -> list[str]:

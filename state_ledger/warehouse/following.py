@@ -152,7 +152,7 @@ class Followed:
         try:
             self._path.chmod(0o600)
             loading.prepare(writer)
-            loading.load(writer, lake, self._told)
+            loading.load(writer, lake, self._told, zone=self._settings.zone_name)
         finally:
             writer.close()
         return Warehouse(self._open(lambda: DuckDB(self._path, read_only=True)), self._settings)

@@ -14,12 +14,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from state_ledger.lake import tables
+from state_ledger.ledger.days import server_zone
 from state_ledger.ledger.models import canonical_model
 from state_ledger.questions import EngineError
 from state_ledger.search.sessions import folded_name
-from state_ledger.warehouse import native, settling, zones
+from state_ledger.warehouse import native, rolling, settling, zones
 from state_ledger.warehouse.dialect import Dialect
 from state_ledger.warehouse.native import FOLDED, GENERATIONAL, SIDE, held, number_of, tables_of_lake
+from state_ledger.warehouse.views import State
 
 if TYPE_CHECKING:
     import pyarrow
@@ -70,10 +72,36 @@ def is_current(dialect: Dialect, states: Sequence[StoreState]) -> bool:
     return generation > 0 and shown == {state.name: state.manifest_id for state in states}
 
 
-def load(dialect: Dialect, lake: Lake, told: Callable[[str], None] = lambda sentence: None) -> Loaded:
+def state_of(dialect: Dialect, generation: int) -> State:
+    """What a reader needs to know of a generation."""
+
+    def some(sql: str) -> bool:
+        return bool(_rows(dialect, f"{sql} LIMIT 1"))
+
+    of_this = f"WHERE generation = {generation}"
+    spans = zones.spans_of(float(row[0]) * zones.SPAN for row in _rows(dialect, "SELECT DISTINCT span FROM spans"))
+    rolled = {row[0]: row[1] for row in _rows(dialect, f"SELECT place, zone FROM rollups {of_this}")}
+    places = {row[0] for row in _rows(dialect, f"SELECT place FROM stores {of_this}")}
+    known = set(rolled.values()) if rolled.keys() == places else set()
+    return State(
+        generation,
+        hidden=some(f"SELECT file FROM loaded WHERE file NOT IN (SELECT file FROM visible {of_this})"),
+        uncounted=some(f"SELECT place FROM uncounted {of_this}"),
+        renamed=some(f"SELECT place FROM renamed {of_this}"),
+        related=some(f"SELECT place FROM related {of_this}"),
+        families=some(f"SELECT family FROM family {of_this}"),
+        spans=spans,
+        longest=max((int(row[0]) for row in _rows(dialect, f"SELECT longest FROM generation {of_this}")), default=1),
+        rolled=known.pop() if len(known) == 1 else "",
+    )
+
+
+def load(
+    dialect: Dialect, lake: Lake, told: Callable[[str], None] = lambda sentence: None, *, zone: str | None = None
+) -> Loaded:
     """Brings a warehouse up to date. told: is called with a sentence for each store that is read.
 
-    Raises LakeError, EngineError.
+    zone: of the days of its rollups; by default this machine's. Raises LakeError, EngineError.
     """
     states = lake.stores()
     generation = newest(dialect)
@@ -93,7 +121,7 @@ def load(dialect: Dialect, lake: Lake, told: Callable[[str], None] = lambda sent
             rows += sum(file.rows for file in missing)
     wanted = {file.path for state in states for file in state.files if file.path in have}
     with dialect.transaction():
-        _publish(dialect, states, [have[path][0] for path in wanted], generation + 1)
+        _publish(dialect, states, [have[path][0] for path in wanted], generation + 1, zone or server_zone())
         _clear(dialect, generation, [file for path, (file, _) in have.items() if path not in wanted])
     changed = {state.name for state in states if shown.get(state.name) != state.manifest_id}
     return Loaded(len(changed | (shown.keys() - {state.name for state in states})), files, rows)
@@ -159,7 +187,9 @@ def _spans(rows: pyarrow.Table) -> set[int]:
     return found
 
 
-def _publish(dialect: Dialect, states: Sequence[StoreState], files: Iterable[int], generation: int) -> None:
+def _publish(
+    dialect: Dialect, states: Sequence[StoreState], files: Iterable[int], generation: int, zone: str
+) -> None:
     """Makes a generation of these stores and files; it is the newest when its own row is written, last."""
     # What a load that ended early wrote of it.
     for table in GENERATIONAL:
@@ -181,11 +211,11 @@ def _publish(dialect: Dialect, states: Sequence[StoreState], files: Iterable[int
     _insert(
         dialect, "kinship", [(generation, place, *names[place], *rest) for place, *rest in related.rows]
     )  # fmt: skip
-    _insert(
-        dialect, "family",
-        [(generation, *each) for each in settling.families(_links(dialect, generation, related)).items()],
-    )  # fmt: skip
-    _insert(dialect, "generation", [(generation, time.time())])
+    families = settling.families(_links(dialect, generation, related))
+    _insert(dialect, "family", [(generation, *each) for each in families.members.items()])
+    places = [row[1] for row in stores]
+    _insert(dialect, "rollups", rolling.roll(dialect, state_of(dialect, generation), places, zone))
+    _insert(dialect, "generation", [(generation, time.time(), families.longest)])
 
 
 def _copy_row(
@@ -216,6 +246,7 @@ def _clear(dialect: Dialect, outdated: int, files: Sequence[int]) -> None:
         for table in tables_of_lake():
             dialect.delete(table.name, "file", files)
         dialect.delete("loaded", "file", files)
+    rolling.clear(dialect)
 
 
 def _rows(dialect: Dialect, sql: str) -> list[tuple[Any, ...]]:

@@ -14,8 +14,9 @@ from typing import NamedTuple
 
 from state_ledger.lake import tables
 from state_ledger.lake.tables import Kind
+from state_ledger.warehouse import rollups
 
-FORMAT = 1
+FORMAT = 2
 """Raised when these tables change: a database of another format is made anew."""
 
 OF_FILE: tuple[tuple[str, Kind], ...] = (("file", "integer"), ("place", "integer"), ("store", "text"), ("host", "text"))
@@ -45,7 +46,7 @@ def _columns_of(table: str) -> tuple[tuple[str, Kind], ...]:
 
 SIDE = (
     Native("warehouse", (("format", "integer"),)),
-    Native("generation", (("generation", "integer"), ("made_at", "real"))),
+    Native("generation", (("generation", "integer"), ("made_at", "real"), ("longest", "integer"))),
     # One store as it is shown: its newest manifest, and whether the texts of its messages are there.
     Native(
         "stores",
@@ -77,6 +78,9 @@ SIDE = (
          *_columns_of("lineage")),
     ),
     Native("family", (("generation", "integer"), ("session_id", "text"), ("family", "integer"))),
+    # Sums by day: the version of each store that a generation shows, and the rows of all versions.
+    Native("rollups", (("generation", "integer"), ("place", "integer"), ("version", "integer"), ("zone", "text"))),
+    Native("rolled", rollups.COLUMNS, ("way", "day_rule", "bucket")),
 )  # fmt: skip
 """The tables that are not of the lake."""
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from state_ledger.lake import tables
 from state_ledger.ledger import view_statements
 from state_ledger.ledger.session_sums import SUMS
 from state_ledger.shape import Shape
+from state_ledger.warehouse import rollups
 from state_ledger.warehouse.native import COUNTED, FOLDED, held
 
 PRICES = "ledger_prices"
@@ -33,7 +34,9 @@ class State:
     """What a reader needs to know of a generation to write its SQL.
 
     hidden: whether rows of files that do not count are in the tables. uncounted, renamed, related, families:
-    whether there are such sessions and stores. spans: when there is anything (`zones.SPAN`).
+    whether there are such sessions and stores. spans: when there is anything (`zones.SPAN`). longest: more than any
+    chain of sessions, each of which descends from the next, has. rolled: the zone of whose days there are rollups,
+    '' where there are none.
     """
 
     generation: int
@@ -43,6 +46,8 @@ class State:
     related: bool = False
     families: bool = False
     spans: tuple[int, ...] = ()
+    longest: int = 1
+    rolled: str = ""
 
 
 def names() -> frozenset[str]:
@@ -87,7 +92,13 @@ def _bodies() -> Mapping[str, Callable[[State], str]]:
             f" FROM copies WHERE generation = {state.generation}"
         ),
     }
+    for way in rollups.WAYS:
+        made[rollups.PREFIX + way.name] = partial(_rolled, way)
     return made
+
+
+def _rolled(way: rollups.Way, state: State) -> str:
+    return rollups.body(way, state.generation)
 
 
 def _rows_of(table: tables.Table) -> Callable[[State], str]:
