@@ -92,6 +92,11 @@ class Dialect(ABC):
         """Removes the rows in which a whole-number column has one of these values."""
 
     @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Within, no other program that asks for the same loads into this database, where the engine can tell."""
+        yield
+
+    @contextmanager
     def transaction(self) -> Iterator[None]:
         """What is written within it shows at its end, or not at all after an error, where the engine can."""
         yield
