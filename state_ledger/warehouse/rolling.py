@@ -12,6 +12,9 @@ from state_ledger.warehouse.dialect import Dialect
 from state_ledger.warehouse.native import number_of
 from state_ledger.warehouse.views import State
 
+_STORES_AT_ONCE = 50
+"""Whose rollups are made by one statement each."""
+
 Row = tuple[int, int, int, str]
 """generation, place, version, zone."""
 
@@ -24,13 +27,13 @@ def roll(dialect: Dialect, state: State, places: Sequence[int], zone: str) -> li
     versions = _versions(dialect, state, places, zone)
     have = {row[0] for row in dialect.run("SELECT version FROM fleet_rollups")[1]}
     names = ", ".join(f'"{name}"' for name, _ in rollups.COLUMNS)
-    for place, version in versions.items():
-        if version in have:
-            continue
-        # What a load that ended early has left of it.
-        dialect.delete("fleet_rolled", "version", [version])
-        carrier = Carrier(dialect, state, zone, _no_prices, _no_prices, (place,))
-        for select in rollups.selects(zone, version):
+    lacking = [(place, version) for place, version in versions.items() if version not in have]
+    for at in range(0, len(lacking), _STORES_AT_ONCE):
+        some = dict(lacking[at : at + _STORES_AT_ONCE])
+        # What a load that ended early has left of them.
+        dialect.delete("fleet_rolled", "version", list(some.values()))
+        carrier = Carrier(dialect, state, zone, _no_prices, _no_prices, tuple(some))
+        for select in rollups.selects(zone, some):
             rows = carrier.statement(select, {})
             dialect.run(f'INSERT INTO "fleet_rolled" ({names}) {rows.text}', rows.values)
     return [(state.generation, place, version, zone) for place, version in versions.items()]
