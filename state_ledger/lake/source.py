@@ -21,9 +21,9 @@ from state_ledger.settings import Settings
 from state_ledger.shape import Shape
 from state_ledger.sqlite import Connection, sqlite3
 
-MESSAGES_AT_ONCE = 20_000
+MESSAGES_AT_ONCE, TEXTS_AT_ONCE = 20_000, 4_000
 SESSIONS_AT_ONCE = 500
-"""What one read of a store takes at most, a session being read whole."""
+"""What one read of a store takes at most, a session being read whole; of messages with their texts fewer."""
 
 _LISTED = (8, 64, SESSIONS_AT_ONCE)
 
@@ -36,11 +36,13 @@ _PLACED = "time"
 class Source:
     """A store that is read; every call is short reads, and nothing is held between two of them.
 
-    Raises StoreAccessError, when made and by every call, if the store cannot be read.
+    with_texts: whether what was said is read. Raises StoreAccessError, when made and by every call, if the store
+    cannot be read.
     """
 
-    def __init__(self, path: Path, settings: Settings, profile: str) -> None:
+    def __init__(self, path: Path, settings: Settings, profile: str, *, with_texts: bool) -> None:
         self.path = path
+        self._messages_at_once = TEXTS_AT_ONCE if with_texts else MESSAGES_AT_ONCE
         with self._reading():
             self.connection: Connection = open_for_reading(path, settings=settings, profile=profile)
             try:
@@ -82,7 +84,7 @@ class Source:
         weight = 0
         for session in wanted:
             own = sessions.messages.get(session, 0)
-            if portion and (weight + own > MESSAGES_AT_ONCE or len(portion) == SESSIONS_AT_ONCE):
+            if portion and (weight + own > self._messages_at_once or len(portion) == SESSIONS_AT_ONCE):
                 yield portion
                 portion, weight = [], 0
             portion.append(session)
