@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from state_ledger import lake, redact
+from state_ledger import redact
 from state_ledger.companion import rollups
 from state_ledger.companion.identity import identity_of
 from state_ledger.connection import decode_text, open_for_reading
@@ -31,6 +31,9 @@ RELATED = frozenset({"lineage", "continuations"})
 """Tables in which the rows of a session change by what happens to others: read whole. The session comes first."""
 
 _PLACED = "time"
+
+_MAKING = ("fingerprint", "gone", "names", "parquet", "privacy", "push", "source", "tables")
+"""The modules beside this one that decide what rows a push writes."""
 
 
 class Source:
@@ -184,9 +187,9 @@ def may_be_one(first: str, second: str) -> bool:
 def rules(settings: Settings, profile: str) -> str:
     """A digest of all that decides what rows look like, besides the store: the code, the settings, the tables."""
     digest = hashlib.sha256(rollups.code().encode())
-    for folder in (Path(lake.__file__).parent, Path(redact.__file__).parent):
-        for file in sorted(folder.glob("*.py")):
-            digest.update(file.read_bytes())
+    own = Path(__file__).parent
+    for file in (*(own / f"{name}.py" for name in _MAKING), *sorted(Path(redact.__file__).parent.glob("*.py"))):
+        digest.update(file.read_bytes())
     bounds = (settings.max_cost_per_1000_tokens, settings.implausible_from_usd)
     digest.update(repr((tables(), bounds, profile)).encode())
     return digest.hexdigest()[:24]
