@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -183,10 +183,11 @@ class _Push:
         for attempt in range(ROUNDS + 1):
             moment = seen.now()
             sessions = self.store.sessions(self._period_of)
-            changed = self._changed(sessions)
+            stored = {_name(session) for session in sessions.stored}
+            changed = self._changed(sessions, stored)
             self._done, self._total = 0, sum(len(sessions.periods.get(period, ())) for period in changed)
             for period in changed:
-                self._read(period, sessions, attempt < ROUNDS)
+                self._read(period, sessions, stored, attempt < ROUNDS)
             if not changed or (moment and seen.now() == moment):
                 break
         self._read_whole_store()
@@ -199,8 +200,8 @@ class _Push:
     def _period_of(self, month: str) -> str:
         return month[:4] if month[:4] in self._years else month
 
-    def _changed(self, sessions: Sessions) -> list[str]:
-        stored = {_name(session) for session in sessions.stored}
+    def _changed(self, sessions: Sessions, stored: Collection[str]) -> list[str]:
+        """Periods that have to be read; `unknown` comes last, after it is known what of the others is kept."""
         found = {
             period
             for period, digest in sessions.digests.items()
@@ -213,9 +214,9 @@ class _Push:
                 found.add(period)
         return sorted(found | set(self.former.came_back(stored)))
 
-    def _read(self, period: str, sessions: Sessions, may_settle: bool) -> None:
-        """Reads a period anew. may_settle: whether it is looked again if it stood still."""
-        stored = {_name(session) for session in sessions.stored}
+    def _read(self, period: str, sessions: Sessions, stored: Collection[str], may_settle: bool) -> None:
+        """Reads a period anew. stored: names of the sessions that there are. may_settle: whether it is looked once
+        more whether it stood still."""
         kept = self.former.settle(period, stored, time.time())
         every_kept = {name for name, each in self.former.gone.items() if each.kept}
         # What the store still has of a session whose rows are kept would count twice.
