@@ -77,7 +77,7 @@ class PostgreSQL(Dialect):
                 holder.set("this", exp.cast(exp.Null(), "DOUBLE"))
         for cast in tree.find_all(exp.Cast):
             # Whole numbers have 64 bits, and what is behind the point is cut off.
-            if cast.to.is_type("INT") and not isinstance(_bare(cast.this), _TRUTHS):
+            if cast.to.is_type("INT") and not isinstance(_bare(cast.this), _NO_NUMBERS):
                 cast.set("to", exp.DataType.build("BIGINT"))
                 cast.set("this", exp.Anonymous(this="trunc", expressions=[cast.this.copy()]))
         for number, source in enumerate(tree.find_all(exp.Subquery)):
@@ -255,7 +255,7 @@ class _Reader:
             self._limit_ms = limit_ms
 
 
-_TRUTHS = (exp.Predicate, exp.Connector, exp.Not, exp.Boolean)
+_NO_NUMBERS = (exp.Predicate, exp.Connector, exp.Not, exp.Boolean, exp.Null)
 
 
 def _values(case: exp.Case) -> list[exp.Expr]:
