@@ -21,7 +21,10 @@ import pytest
 from state_ledger import content
 from state_ledger.sqlite import sqlite3
 
-psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
+try:
+    import psycopg
+except ImportError:
+    psycopg = None  # type: ignore[assignment]
 
 OWNER = "hermes"
 """Owns the databases that stores are put into."""
@@ -195,6 +198,8 @@ def postgres() -> Iterator[Server]:
 
 @contextmanager
 def server() -> Iterator[Server]:
+    if psycopg is None:
+        pytest.skip("psycopg is not installed (extra postgresql)")
     programs = _programs()
     if programs is None:
         pytest.skip("PostgreSQL's server is not installed")

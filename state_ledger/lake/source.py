@@ -25,6 +25,8 @@ MESSAGES_AT_ONCE = 20_000
 SESSIONS_AT_ONCE = 500
 """What one read of a store takes at most, a session being read whole."""
 
+_LISTED = (8, 64, SESSIONS_AT_ONCE)
+
 RELATED = frozenset({"lineage", "continuations"})
 """Tables in which the rows of a session change by what happens to others: read whole. The session comes first."""
 
@@ -115,11 +117,12 @@ class Source:
     def _of_sessions(self, table: Table, sessions: Sequence[SessionId], hidden: Sequence[str]) -> Rows:
         known = [session for session in sessions if session is not None]
         nameless = f" OR {table.session} IS NULL" if len(known) < len(sessions) else ""
-        # As many in every text, which is then compiled once.
-        listed = ", ".join(["CAST(? AS TEXT)"] * SESSIONS_AT_ONCE)
+        # One of few numbers in every text, so that it is compiled once and compiles fast.
+        number = next(each for each in _LISTED if each >= len(known))
+        listed = ", ".join(["CAST(? AS TEXT)"] * number)
         sql = f"{_select(table, hidden)} WHERE {table.session} IN ({listed}){nameless}"
         with self._reading():
-            return self.connection.execute(sql, [*known, *[None] * (SESSIONS_AT_ONCE - len(known))]).fetchall()
+            return self.connection.execute(sql, [*known, *[None] * (number - len(known))]).fetchall()
 
     @contextmanager
     def _reading(self) -> Iterator[None]:

@@ -17,7 +17,7 @@ from state_ledger.postgresql.copies import Copy, copy_at
 
 __all__ = ["VARIABLE", "Address", "Copy", "PostgresqlError", "copy_at", "is_address", "refresh"]
 
-VARIABLE = "STATE_LEDGER_POSTGRESQL"
+VARIABLE = "STATE_LEDGER_POSTGRESQL_STORES"
 """Addresses, a line each, whose copies the app keeps up to date while it shows them."""
 
 

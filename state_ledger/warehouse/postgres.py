@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 SCHEMA = "state_ledger"
 """Where the tables are, unless the address has a search path of its own."""
 
-_LOCK = 0x5_7A7E_1ED6
+_LOCK = 0x57A7E1ED
 """Of two programs that load into one database, the second waits."""
 _MARK = re.compile("\x02(\\w+)\x03")
 """Where a value stands in the text of a statement, until it is known whether `%` means itself there."""
@@ -56,13 +56,13 @@ class PostgreSQL(Dialect):
 
     def __init__(self, address: str) -> None:
         self._address = Address.of(address)
-        self._schema = parts.Identifier(self._address.schema or SCHEMA)
-        self._idle: list[Connection] = []
-        self._limits: dict[int, int] = {}
+        self._name_of_schema = self._address.schema or SCHEMA
+        self._schema = parts.Identifier(self._name_of_schema)
+        self._idle: list[_Reader] = []
         self._writer: tuple[int, Connection] | None = None  # of the thread that is in a transaction
         self._touched: set[str] = set()
-        with self._reader():
-            pass
+        with self._telling(), self._reader():
+            pass  # it can be reached
 
     # -- the text of statements ---------------------------------------------------------------------
 
@@ -89,7 +89,7 @@ class PostgreSQL(Dialect):
             )
         )
 
-    def date_text(self, days: exp.Expr) -> exp.Expr:
+    def date_text(self, days: exp.Expr, *, far: bool) -> exp.Expr:
         first = exp.Cast(this=exp.Literal.string("1970-01-01"), to=exp.DataType.build("DATE"))
         day = exp.Add(this=first, expression=exp.Anonymous(this="int4", expressions=[days]))
         return exp.Anonymous(this="to_char", expressions=[exp.Paren(this=day), exp.Literal.string("YYYY-MM-DD")])
@@ -110,11 +110,19 @@ class PostgreSQL(Dialect):
     ) -> tuple[list[str], Rows]:
         if values:
             sql = _MARK.sub(r"%(\1)s", sql.replace("%", "%%"))
-        with self._telling(), self._reader() as connection:
-            self._limit(connection, limit_ms or 0)
-            cursor = connection.execute(sql, dict(values) if values else None)
-            described = cursor.description or []
-            return [column.name for column in described], cursor.fetchall() if described else []
+        with self._telling():
+            while True:
+                with self._reader() as reader:
+                    try:
+                        reader.end_after(limit_ms or 0)
+                        cursor = reader.connection.execute(sql, dict(values) if values else None)
+                    except psycopg.OperationalError:
+                        if reader.used and reader.connection.closed:  # the server let go of it since then
+                            continue
+                        raise
+                    reader.used = True
+                    described = cursor.description or []
+                    return [column.name for column in described], cursor.fetchall() if described else []
 
     def make(self, table: str, columns: Sequence[tuple[str, Kind]], order: Sequence[str]) -> None:
         listed = ", ".join(f'"{name}" {self.kinds[kind]}' for name, kind in columns)
@@ -146,11 +154,11 @@ class PostgreSQL(Dialect):
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Within, no other program that asks for the same loads into this database; waits until it may be so."""
+        """Waits until no other program loads into this schema."""
         with self._telling():
             holder = self._connect()
             try:
-                holder.execute("SELECT pg_advisory_lock(%s, hashtext(current_schema()))", [_LOCK % 2**31])
+                holder.execute("SELECT pg_advisory_lock(%s, hashtext(%s))", [_LOCK, self._name_of_schema])
                 yield
             finally:
                 holder.close()
@@ -174,7 +182,7 @@ class PostgreSQL(Dialect):
 
     def close(self) -> None:
         while self._idle:
-            self._idle.pop().close()
+            self._idle.pop().connection.close()
 
     def _connect(self) -> Connection:
         connection = psycopg.connect(
@@ -187,30 +195,25 @@ class PostgreSQL(Dialect):
         return connection
 
     @contextmanager
-    def _reader(self) -> Iterator[Connection]:
+    def _reader(self) -> Iterator[_Reader]:
         """A connection for one statement: that of the transaction, or one that cannot write."""
-        if self._in_transaction():
-            assert self._writer is not None
-            yield self._writer[1]
+        if self._writer is not None and self._in_transaction():
+            yield _Reader(self._writer[1])
             return
         try:
-            connection = self._idle.pop()
+            reader = self._idle.pop()
         except IndexError:
-            with self._telling():
-                connection = self._connect()
-                connection.execute("SET default_transaction_read_only = on")
+            reader = _Reader(self._connect())
+            reader.connection.execute("SET default_transaction_read_only = on")
         try:
-            yield connection
+            yield reader
         finally:
-            if connection.closed or connection.broken:
-                self._limits.pop(id(connection), None)
-            else:
-                self._idle.append(connection)
+            if not reader.connection.closed:
+                self._idle.append(reader)
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
-        if self._in_transaction():
-            assert self._writer is not None
+        if self._writer is not None and self._in_transaction():
             yield self._writer[1]
             return
         with self._connect() as connection:
@@ -218,11 +221,6 @@ class PostgreSQL(Dialect):
 
     def _in_transaction(self) -> bool:
         return self._writer is not None and self._writer[0] == threading.get_ident()
-
-    def _limit(self, connection: Connection, limit_ms: int) -> None:
-        if self._limits.get(id(connection), -1) != limit_ms:
-            connection.execute("SELECT set_config('statement_timeout', %s, false)", [str(limit_ms)])
-            self._limits[id(connection)] = limit_ms
 
     @contextmanager
     def _telling(self) -> Iterator[None]:
@@ -232,6 +230,21 @@ class PostgreSQL(Dialect):
             raise Interrupted("PostgreSQL did not answer in time.") from error
         except psycopg.Error as error:
             raise EngineError(str(refusal(self._address, error, "asked"))) from None
+
+
+class _Reader:
+    """A connection that is kept. used: whether it answered before."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.used = False
+        self._limit_ms = 0
+
+    def end_after(self, limit_ms: int) -> None:
+        """Ends statements after a time; 0: as the role or the address says."""
+        if limit_ms != self._limit_ms:
+            _execute(self.connection, f"SET statement_timeout = {limit_ms}" if limit_ms else "RESET statement_timeout")
+            self._limit_ms = limit_ms
 
 
 def _bare(node: exp.Expr) -> exp.Expr:
