@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +71,10 @@ VERBS: Sequence[Sequence[str]] = (
     ("vacuum", "other.db", "--yes"), ("migrate", "other.db", "--yes"),
     ("archive", "other.db", "--older-than", "0", "--yes"),
     ("prune", "other.db", "--older-than", "0", "--yes", "--export", "gone.jsonl"),
-    ("sweep", "other.db", "--idle-days", "1", "--yes"), ("repair", "STORE", "mended.db"), ("demo", "demo.db"),
+    ("sweep", "other.db", "--idle-days", "1", "--yes"),
+    *((("lake", "push", "STORE", "--to", "lake", "--with-messages"), ("lake", "status", "lake"),
+       ("lake", "verify", "lake", "--against", "STORE"), ("lake", "compact", "lake", "--grace", "0"))
+      if find_spec("pyarrow") else ()), ("repair", "STORE", "mended.db"), ("demo", "demo.db"),
 )  # fmt: skip
 """Every verb but `serve`, `restore`, `delete` and `reconcile`, which these include or which need something at hand."""
 

@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -265,6 +265,9 @@ def _serve() -> None:
         if not module.name.startswith(("state_ledger.plugins", "state_ledger.migrations")):
             import_module(module.name)
     import datasette.app  # noqa: F401
+
+    with suppress(ImportError):
+        import pyarrow.parquet  # noqa: F401
 
     for line in sys.stdin:
         begun = [_begin(*asked) for asked in json.loads(line)]

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Mapping
 from importlib import import_module
+from typing import Any
 
 import click
 
@@ -22,6 +24,7 @@ VERBS = {
     "export": "state_ledger.portability.export_command",
     "import": "state_ledger.portability.import_command",
     "index": "state_ledger.companion.command",
+    "lake": "state_ledger.lake.command",
     "migrate": "state_ledger.migrate.command",
     "backup": "state_ledger.backup.backup_command",
     "restore": "state_ledger.backup.restore_command",
@@ -42,15 +45,19 @@ VERBS = {
 
 
 class Verbs(click.Group):
-    """A group whose commands are imported at their first use."""
+    """A group whose commands are imported at their first use. verbs: each with the module that has its command."""
+
+    def __init__(self, *given: Any, verbs: Mapping[str, str], **others: Any) -> None:
+        super().__init__(*given, **others)
+        self.verbs = verbs
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(VERBS)
+        return sorted(self.verbs)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in VERBS:
+        if cmd_name not in self.verbs:
             return None
-        module = import_module(VERBS[cmd_name])
+        module = import_module(self.verbs[cmd_name])
         command = getattr(module, f"{cmd_name}_" if cmd_name == "import" else cmd_name)
         assert isinstance(command, click.Command)
         return command
@@ -64,7 +71,7 @@ def _say_version(ctx: click.Context, _option: click.Parameter, wanted: bool) -> 
         ctx.exit()
 
 
-@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Verbs, verbs=VERBS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--version", is_flag=True, expose_value=False, is_eager=True, callback=_say_version,
     help="Show the version and exit.",

@@ -40,9 +40,7 @@ class Consent:
         nobody can be asked. Raises SchemaTooNewError, StoreAccessError, BackupError.
         """
         refuse_too_new(store, newer=newer)
-        click.echo(plan, err=True)
-        if not self.yes:
-            _ask()
+        agree(plan, yes=self.yes)
         if not self.backup:
             return None
         from state_ledger.backup import back_up
@@ -86,6 +84,16 @@ def refuse_too_new(store: Path, *, newer: bool = True) -> None:
         reader.refuse_too_new(newer=newer)
     finally:
         reader.close()
+
+
+def agree(plan: str, *, yes: bool) -> None:
+    """Shows a plan on standard error and returns when it is agreed to. yes: whether not to ask.
+
+    Ends the verb with `NOT_CONFIRMED` if the answer is no or nobody can be asked.
+    """
+    click.echo(plan, err=True)
+    if not yes:
+        _ask()
 
 
 def _ask() -> None:

@@ -32,21 +32,31 @@ verbs that only read and are given none take your own, `$HERMES_HOME/state.db` o
 def render() -> str:
     """The whole page."""
     context = click.Context(main, info_name="state-ledger")
-    return INTRODUCTION + "".join("\n" + "\n".join(_lines(verb, context)) + "\n" for verb in sorted(VERBS))
+    parts = [part for verb in sorted(VERBS) for part in _parts(main, verb, context)]
+    return INTRODUCTION + "".join("\n" + "\n".join(part) + "\n" for part in parts)
 
 
-def _lines(verb: str, context: click.Context) -> Iterator[str]:
-    command = main.get_command(context, verb)
+def _parts(group: click.Group, verb: str, context: click.Context) -> Iterator[list[str]]:
+    """A verb, and those that are under it."""
+    command = group.get_command(context, verb)
     assert command is not None
-    yield f"## {verb}\n"
     with click.Context(command, info_name=verb, parent=context) as asked:
-        yield f"`{' '.join(['state-ledger', verb, *command.collect_usage_pieces(asked)])}`\n"
-        yield from _paragraphs(command.help or "")
-        options = [each for each in command.params if isinstance(each, click.Option) and not each.hidden]
-        if options:
-            yield "| option | default | |\n|---|---|---|"
-        for option in options:
-            yield _row(option, asked)
+        yield list(_lines(command, asked))
+        if isinstance(command, click.Group):
+            for each in command.list_commands(asked):
+                yield from _parts(command, each, asked)
+
+
+def _lines(command: click.Command, asked: click.Context) -> Iterator[str]:
+    path = asked.command_path.removeprefix("state-ledger ")
+    yield f"## {path}\n"
+    yield f"`{' '.join([asked.command_path, *command.collect_usage_pieces(asked)])}`\n"
+    yield from _paragraphs(command.help or "")
+    options = [each for each in command.params if isinstance(each, click.Option) and not each.hidden]
+    if options:
+        yield "| option | default | |\n|---|---|---|"
+    for option in options:
+        yield _row(option, asked)
 
 
 def _row(option: click.Option, context: click.Context) -> str:

@@ -76,7 +76,7 @@ def layer(connection: Connection) -> str:
     """The semantic layer of a connection: the text of its views and the code behind their functions."""
     views = connection.execute("SELECT name, sql FROM sqlite_temp_master WHERE type = 'view' ORDER BY name")
     text = json.dumps([[_plain(value) for value in row] for row in views])
-    return hashlib.sha256(f"{_code()}{text}".encode()).hexdigest()[:24]
+    return hashlib.sha256(f"{code()}{text}".encode()).hexdigest()[:24]
 
 
 def _plain(value: object) -> str:
@@ -84,7 +84,8 @@ def _plain(value: object) -> str:
 
 
 @lru_cache(maxsize=1)
-def _code() -> str:
+def code() -> str:
+    """A digest of the code behind the views and their functions."""
     files = sorted(Path(ledger.__file__).parent.glob("*.py"))
     files += [Path(content.__file__), Path(content.__file__).with_name("lineage.py"), Path(__file__)]
     digest = hashlib.sha256()

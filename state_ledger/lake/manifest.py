@@ -10,11 +10,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, astuple, dataclass, fields
 from typing import Any
 
 from state_ledger.lake.errors import LakeDamaged, LakeTooNew
 from state_ledger.lake.names import ManifestName, data_path
+from state_ledger.lake.tables import tables
 
 FORMAT = 1
 """Of manifests and of the lake. Columns and tables may be added to it; a form that needs other readers is a new one."""
@@ -22,7 +23,7 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class DataFile:
-    """One file of rows. month: `2026-11`, `unknown`, or `all` for rows of the store as a whole.
+    """One file of rows. month: `2026-11`, `2024` for a year in one, `unknown`, or `all` for rows of the whole store.
 
     path: below the lake. sha256: of its bytes, hexadecimal.
     """
@@ -53,6 +54,29 @@ class Totals:
     unknown_calls: float = 0.0
     unknown_tokens: float = 0.0
 
+    def __add__(self, other: Totals) -> Totals:
+        return Totals(*(getattr(self, name) + getattr(other, name) for name in FIGURES))
+
+    def __sub__(self, other: Totals) -> Totals:
+        return Totals(*(getattr(self, name) - getattr(other, name) for name in FIGURES))
+
+
+FIGURES = tuple(each.name for each in fields(Totals))
+"""What the totals hold, in their order; all but the sessions are sums over `usage`."""
+
+
+@dataclass(frozen=True)
+class Period:
+    """The sessions that began in a month, or in a year that is kept in one.
+
+    digest: what tells whether they have changed since they were read; '' where they changed while they were.
+    totals: over all rows that are here; kept: the part of it that the store does not have any more.
+    """
+
+    digest: str
+    totals: Totals
+    kept: Totals = Totals()
+
 
 @dataclass(frozen=True)
 class Options:
@@ -74,9 +98,8 @@ class StoreState:
     """The state of one store in the lake.
 
     manifest_id: sequence and digest, unique. pushed_at: epoch seconds; read_at: when its reading began.
-    options: what may have left the host. rules: by which rules the rows were made. store_id: tells one store from
-    another in its place. totals: over all that is here; kept: the part of it that the store does not have any more.
-    read: by month, what tells whether its sessions have changed since.
+    rules: a digest of the rules by which the rows were made. store_id: tells one store from another in its place.
+    program: the version that pushed. options: what may have left the host. periods: by month, or year.
     """
 
     host: str
@@ -86,13 +109,21 @@ class StoreState:
     read_at: float
     rules: str
     store_id: str
+    program: str
     options: Options
-    totals: Totals
-    kept: Totals
+    periods: Mapping[str, Period]
     files: tuple[DataFile, ...]
-    read: Mapping[str, str] = field(default_factory=dict)
-    program: str = ""
     manifest_id: str = ""
+
+    @property
+    def totals(self) -> Totals:
+        """Over all that is here."""
+        return sum((self.periods[each].totals for each in sorted(self.periods)), Totals())
+
+    @property
+    def kept(self) -> Totals:
+        """The part of the totals that the store does not have any more."""
+        return sum((self.periods[each].kept for each in sorted(self.periods)), Totals())
 
     @property
     def name(self) -> str:
@@ -140,9 +171,10 @@ def write(state: StoreState) -> tuple[ManifestName, bytes]:
         "store_id": state.store_id,
         "program": state.program,
         "options": asdict(state.options),
-        "totals": asdict(state.totals),
-        "kept": asdict(state.kept),
-        "read": dict(state.read),
+        "periods": {
+            name: [each.digest, astuple(each.totals), *([astuple(each.kept)] if each.kept != Totals() else [])]
+            for name, each in state.periods.items()
+        },
         # Each as month, rows, bytes, SHA-256, from which its path follows.
         "files": tables,
     }
@@ -176,11 +208,14 @@ def _state(name: ManifestName, told: dict[str, Any]) -> StoreState:
         for month, rows, size, sha256 in listed
     ]
     options = _known(Options, told["options"])
+    periods = {
+        period: Period(digest, *(Totals(int(figures[0]), *map(float, figures[1:])) for figures in totals))
+        for period, (digest, *totals) in told["periods"].items()
+    }
     return StoreState(
         host, profile, int(told["sequence"]), float(told["pushed_at"]), float(told["read_at"]), told["rules"],
-        told["store_id"], Options(**options | {"left_out": tuple(options.get("left_out", ()))}),
-        Totals(**_known(Totals, told["totals"])), Totals(**_known(Totals, told["kept"])), tuple(files),
-        told["read"], told.get("program", ""), name.id,
+        told["store_id"], told["program"], Options(**options | {"left_out": tuple(options.get("left_out", ()))}),
+        periods, tuple(files), name.id,
     )  # fmt: skip
 
 
@@ -188,6 +223,12 @@ def _known(kind: type, told: Mapping[str, Any]) -> dict[str, Any]:
     """What a later version may have added is passed over."""
     names = {each.name for each in fields(kind)}
     return {key: value for key, value in told.items() if key in names}
+
+
+def in_order(files: Iterable[DataFile]) -> tuple[DataFile, ...]:
+    """Files in the order of tables and months."""
+    order = {table.name: number for number, table in enumerate(tables())}
+    return tuple(sorted(files, key=lambda file: (order.get(file.table, len(order)), file.month)))
 
 
 def latest(states: Iterable[StoreState]) -> StoreState:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager, ExitStack, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from state_ledger.lake.errors import LakeDamaged, LakeMissing
-from state_ledger.lake.manifest import DataFile
+from state_ledger.lake.manifest import FIGURES, DataFile, Totals
 from state_ledger.lake.names import data_path
 from state_ledger.lake.place import Place
 from state_ledger.lake.tables import Column, Kind, Table, tables
@@ -18,6 +20,12 @@ if TYPE_CHECKING:
     import pyarrow
 
 COMPRESSION = "zstd"
+GROUP_ROWS = 50_000
+GROUP_BYTES = 32 << 20
+"""What one row group of a file holds at least, if there is as much."""
+
+REUSED_S = 3600.0
+"""How long after it was made a file that no manifest names is taken for one of a push that was not finished."""
 
 GONE = Table("gone", (Column("session_id", "text"), Column("month", "text"), Column("gone_at", "real"),
                       Column("kept", "real")), "", "")  # fmt: skip
@@ -89,34 +97,87 @@ def _integer(value: Any) -> int | None:
 _CELLS = {"text": _text, "real": _real, "integer": _integer}
 
 
-def store(
-    place: Place, table: Table, host: str, profile: str, month: str, pieces: Iterable[pyarrow.Table]
-) -> DataFile | None:
-    """Writes rows as one file of the lake, unless a file of the same content is there; None if there are no rows.
+class Writing:
+    """One data file that is being made, of rows as they come; used as a context.
 
-    pieces: the rows, a part at a time, each of which is one row group. Raises LakeError.
+    known: paths of files that are surely there and whole.
     """
-    arrow = load()
-    count = 0
-    with place.part() as part, place.doing("written to", f"{table.name} of {month}"):
-        writer = None
-        try:
-            for piece in pieces:
-                if piece.num_rows:
-                    if writer is None:
-                        writer = arrow.parquet.ParquetWriter(part, piece.schema, compression=COMPRESSION)
-                    writer.write_table(piece, row_group_size=piece.num_rows)
-                    count += piece.num_rows
-        finally:
-            if writer is not None:
-                writer.close()
-        if writer is None:
+
+    def __init__(
+        self, place: Place, table: Table, store: tuple[str, str], month: str, known: Collection[str]
+    ) -> None:
+        self.place, self.table, self.store, self.month, self.known = place, table, store, month, known
+        self.rows = 0
+        self._waiting: list[pyarrow.Table] = []
+        self._waiting_rows = self._waiting_bytes = 0
+        self._writer: Any = None
+        self._open = ExitStack()
+
+    def __enter__(self) -> Writing:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def add(self, piece: pyarrow.Table) -> None:
+        """Adds rows. Raises LakeError."""
+        if not piece.num_rows:
+            return
+        self._waiting.append(piece)
+        self._waiting_rows += piece.num_rows
+        self._waiting_bytes += piece.nbytes
+        self.rows += piece.num_rows
+        if self._waiting_rows >= GROUP_ROWS or self._waiting_bytes >= GROUP_BYTES:
+            self._write()
+
+    def finish(self) -> DataFile | None:
+        """The file, which is in the lake then; None if there are no rows. Raises LakeError."""
+        if not self.rows:
             return None
-        digest, size = _digest(part)
-        file = DataFile(table.name, month, data_path(table.name, host, profile, month, digest), count, size, digest)
-        if place.size(file.path) != size:
-            place.put(file.path, part)
-        return file
+        if self._waiting:
+            self._write()
+        with self._doing():
+            self._writer.close()
+            digest, size = _digest(self._part)
+            path = data_path(self.table.name, *self.store, self.month, digest)
+            if path not in self.known and not self._is_there(path, size):
+                self.place.put(path, self._part)
+        self._open.close()
+        return DataFile(self.table.name, self.month, path, self.rows, size, digest)
+
+    def _write(self) -> None:
+        arrow = load()
+        with self._doing():
+            if self._writer is None:
+                self._part = self._open.enter_context(self.place.part())
+                self._writer = arrow.parquet.ParquetWriter(
+                    self._part, schema_of(self.table), compression=COMPRESSION, write_statistics=True
+                )
+                self._open.callback(self._let_go)
+            self._writer.write_table(arrow.concat_tables(self._waiting), row_group_size=self._waiting_rows)
+        self._waiting, self._waiting_rows, self._waiting_bytes = [], 0, 0
+
+    def _let_go(self) -> None:
+        with suppress(Exception):  # of a file that was given up, as on a full disk, nothing is wanted any more
+            self._writer.close()
+
+    def _doing(self) -> AbstractContextManager[None]:
+        return self.place.doing("written to", f"{self.table.name} of {self.month}")
+
+    def _is_there(self, path: str, size: int) -> bool:
+        """Whether a push that was killed has just made this file. An older one could be about to be cleared away."""
+        found = self.place.look(path)
+        return found is not None and found.bytes == size and 0 <= time.time() - found.modified < REUSED_S
+
+
+def totals(table: str, rows: pyarrow.Table) -> Totals:
+    """What rows of a table add to the ledger."""
+    if table == "session_facts":
+        return Totals(sessions=rows.num_rows)
+    if table != "usage":
+        return Totals()
+    total = load().compute.sum
+    return Totals(0, *(total(rows.column(name)).as_py() or 0.0 for name in FIGURES[1:]))
 
 
 def read(content: bytes, file: DataFile) -> pyarrow.Table:

@@ -11,11 +11,15 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from state_ledger.homes import expanded
+from state_ledger import private
+from state_ledger.homes import cache_folder, expanded
 from state_ledger.lake.errors import LakeError, LakeMissing
 
 PART = ".part"
 """How names end of files that are being written; whoever lists a lake passes them over."""
+
+PARTS = "parts"
+"""The folder of a lake in which they are made, where it is a folder itself."""
 
 BUCKETS = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs")
 """The kinds of URL that pyarrow opens."""
@@ -42,8 +46,8 @@ class Place(ABC):
         """The bytes of a file; None if there is none."""
 
     @abstractmethod
-    def size(self, path: str) -> int | None:
-        """The size of a file; None if there is none."""
+    def look(self, path: str) -> Listed | None:
+        """The size and the age of a file; None if there is none."""
 
     @abstractmethod
     def put(self, path: str, source: Path) -> None:
@@ -58,7 +62,7 @@ class Place(ABC):
         """Removes a file, if it is there."""
 
     @abstractmethod
-    def folder_for_parts(self) -> Path:
+    def parts(self) -> Path:
         """A folder of this machine in which files are made that are then `put`, as near to the lake as can be."""
 
     def local(self, path: str) -> Path | None:
@@ -75,7 +79,7 @@ class Place(ABC):
     @contextmanager
     def part(self) -> Iterator[Path]:
         """A name for a file that is being made; what is still there in the end goes."""
-        part = self.folder_for_parts() / f".{os.getpid()}-{secrets.token_hex(6)}{PART}"
+        part = self.parts() / f".{os.getpid()}-{secrets.token_hex(6)}{PART}"
         try:
             yield part
         finally:
@@ -111,12 +115,13 @@ class Folder(Place):
             except (FileNotFoundError, NotADirectoryError):
                 return None
 
-    def size(self, path: str) -> int | None:
+    def look(self, path: str) -> Listed | None:
         with self.doing("read", path):
             try:
-                return (self.root / path).stat().st_size
+                status = (self.root / path).stat()
             except (FileNotFoundError, NotADirectoryError):
                 return None
+        return Listed(path, status.st_size, status.st_mtime)
 
     def put(self, path: str, source: Path) -> None:
         target = self.root / path
@@ -141,10 +146,10 @@ class Folder(Place):
         with self.doing("written to", path):
             (self.root / path).unlink(missing_ok=True)
 
-    def folder_for_parts(self) -> Path:
+    def parts(self) -> Path:
         # On the same file system, where a file gets its name in one step.
-        folder = self.root / "parts"
-        with self.doing("written to", "parts"):
+        folder = self.root / PARTS
+        with self.doing("written to", PARTS):
             folder.mkdir(parents=True, exist_ok=True)
         return folder
 
@@ -174,10 +179,10 @@ class Bucket(Place):
             except FileNotFoundError:
                 return None
 
-    def size(self, path: str) -> int | None:
+    def look(self, path: str) -> Listed | None:
         with self.doing("read", path):
             (found,) = self._files.get_file_info([self._at(path)])
-            return None if found.type != self._fs.FileType.File else int(found.size)
+            return None if found.type != self._fs.FileType.File else self._listed(found)
 
     def put(self, path: str, source: Path) -> None:
         # In one piece, since what is sent in several could be left half done.
@@ -189,17 +194,22 @@ class Bucket(Place):
             selector = self._fs.FileSelector(self._at(below), recursive=True, allow_not_found=True)
             for found in self._files.get_file_info(selector):
                 if found.type == self._fs.FileType.File:
-                    modified = found.mtime.timestamp() if found.mtime is not None else 0.0
-                    yield Listed(found.path[len(self._root) + 1 :], int(found.size), modified)
+                    yield self._listed(found)
 
     def remove(self, path: str) -> None:
         with self.doing("written to", path), suppress(FileNotFoundError):
             self._files.delete_file(self._at(path))
 
-    def folder_for_parts(self) -> Path:
-        import tempfile
+    def parts(self) -> Path:
+        # For this user alone: what is made there has not passed the rights of the storage.
+        folder = cache_folder() / "lake-parts"
+        with self.doing("written to", str(folder)):
+            private.folder(folder)
+        return folder
 
-        return Path(tempfile.gettempdir())
+    def _listed(self, found: Any) -> Listed:
+        modified = found.mtime.timestamp() if found.mtime is not None else 0.0
+        return Listed(found.path[len(self._root) + 1 :], int(found.size), modified)
 
     def _at(self, path: str) -> str:
         return f"{self._root}/{path}" if path else self._root

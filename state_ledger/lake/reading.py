@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from state_ledger.lake import manifest
 from state_ledger.lake.errors import LakeDamaged, LakeError, LakeTooNew
@@ -22,15 +22,28 @@ KIND = "state-ledger lake"
 """What `lake.json` says that it is."""
 
 
+class Wrong(NamedTuple):
+    """What is wrong with a store in a lake, as a sentence. left_out: whether nothing of the store can be read."""
+
+    host: str
+    profile: str
+    why: str
+    left_out: bool = False
+
+    def __str__(self) -> str:
+        name = f"{self.host}/{self.profile}"
+        return f"{name} is left out: {self.why}" if self.left_out else f"{self.why} The state before it is used."
+
+
 class Lake:
     """One lake, open to be read.
 
-    place: its files. notices: sentences on what could not be read, as of the last call of `stores`.
+    place: its files. wrong: what could not be read, as of the last call of `stores` or `store`.
     """
 
     def __init__(self, place: Place) -> None:
         self.place = place
-        self.notices: list[str] = []
+        self.wrong: list[Wrong] = []
 
     @classmethod
     def open(cls, url: str | Path) -> Lake:
@@ -45,13 +58,18 @@ class Lake:
         """Where it is, as it may be shown."""
         return self.place.url
 
+    @property
+    def notices(self) -> list[str]:
+        """`wrong` as sentences."""
+        return [str(each) for each in self.wrong]
+
     def stores(self) -> list[StoreState]:
         """The current state of every store, by host and profile.
 
         A manifest that is damaged or of a newer format is passed over for the one before it, and named in
         `notices`; so is a store that has no other. Raises LakeError if the lake cannot be listed.
         """
-        self.notices = []
+        self.wrong = []
         found = []
         for _store, names in sorted(self.manifests().items()):
             state = self.current(names)
@@ -61,7 +79,7 @@ class Lake:
 
     def store(self, host: str, profile: str) -> StoreState | None:
         """The current state of one store; None if the lake has none that can be read. `notices` as `stores`."""
-        self.notices = []
+        self.wrong = []
         return self.current(self.manifests(host, profile).get((host, profile), []))
 
     def manifests(self, host: str = "", profile: str = "") -> dict[tuple[str, str], list[ManifestName]]:
@@ -86,10 +104,10 @@ class Lake:
             except (LakeDamaged, LakeTooNew) as error:
                 wrong.append(str(error))
         if readable:
-            self.notices += [f"{each} The state before it is used." for each in wrong]
+            self.wrong += [Wrong(names[0].host, names[0].profile, each) for each in wrong]
             return manifest.latest(readable)
         if wrong:
-            self.notices.append(f"{names[0].host}/{names[0].profile} is left out. {wrong[0]}")
+            self.wrong.append(Wrong(names[0].host, names[0].profile, wrong[0], left_out=True))
         return None
 
     def state(self, name: ManifestName) -> StoreState:
@@ -117,16 +135,10 @@ class Lake:
         path = self.place.local(file.path)
         if path is None:
             return None
-        size = self.place.size(file.path)
-        if size != file.bytes:
-            raise LakeDamaged(_wrong_size(file, size))
+        found = self.place.look(file.path)
+        if found is None or found.bytes != file.bytes:
+            raise LakeDamaged(_wrong_size(file, None if found is None else found.bytes))
         return path
-
-    def files(self) -> Iterator[tuple[StoreState, DataFile]]:
-        """Every data file of every current state."""
-        for state in self.stores():
-            for file in state.files:
-                yield state, file
 
 
 def is_lake(place: Place) -> bool:

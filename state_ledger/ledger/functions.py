@@ -93,17 +93,30 @@ def _boundary(function: Any, day: Any, zone: str) -> float | None:
     return float(function(str(day), zone)) if day else None
 
 
+_PREFIX = content.PREFIX.encode()
+
+
+def _plain(stored: object) -> bytes | None:
+    """Stored content without parts, which is nearly all of it and need not be taken apart; None for any other."""
+    return stored if isinstance(stored, bytes) and not stored.startswith(_PREFIX) else None
+
+
 def _message_text(stored: object) -> str | None:
+    if stored is None:
+        return None
+    plain = _plain(stored)
+    text = content.decode(stored).text if plain is None else plain.decode("utf-8", "replace")
     # An embedded NUL would end the text for SQLite's own functions and for the reader.
-    return None if stored is None else content.decode(stored).text.replace("\x00", "�")
+    return text.replace("\x00", "�")
 
 
 def _message_problem(stored: object) -> str | None:
-    return content.decode(stored).problem
+    plain = _plain(stored)
+    return None if plain is not None and plain.isascii() else content.decode(stored).problem
 
 
 def _message_parts(stored: object) -> int | None:
-    parts = content.decode(stored).parts
+    parts = None if _plain(stored) is not None else content.decode(stored).parts
     return None if parts is None else len(parts)
 
 
