@@ -88,8 +88,8 @@ units AS (
   FROM ranked GROUP BY unit_id
 ),
 described AS (
-  SELECT u.*, f.source, f.canonical_model, CASE WHEN u.unit_id = own.unit_id THEN 1 ELSE 0 END AS is_own
-  FROM units AS u CROSS JOIN own
+  SELECT u.*, f.source, f.canonical_model, CASE WHEN u.unit_id = o.own_id THEN 1 ELSE 0 END AS is_own
+  FROM units AS u CROSS JOIN (SELECT unit_id AS own_id FROM own) AS o
   LEFT JOIN ledger_session_facts AS f ON f.session_id = u.unit_id
 ),
 beside AS (

@@ -90,7 +90,7 @@ ranked AS (
 SELECT r.conversation_id, r.tip_session_id,
        coalesce(t.title, f.title) AS title,
        f.source AS source,
-       (SELECT count(*) FROM l WHERE l.conversation_id = r.conversation_id) AS segments,
+       coalesce(c.segments, 0) AS segments,
        f.started_at AS started_at,
        t.last_active AS last_active,
 r.api_call_count, r.input_tokens, r.output_tokens, r.cache_read_tokens, r.cache_write_tokens, r.reasoning_tokens, r.cost_usd, r.actual_usd, r.estimated_usd, r.included_calls, r.unknown_calls, r.unknown_tokens,
@@ -99,4 +99,6 @@ r.api_call_count, r.input_tokens, r.output_tokens, r.cache_read_tokens, r.cache_
 FROM ranked AS r
 LEFT JOIN ledger_session_facts AS f ON f.session_id = r.conversation_id
 LEFT JOIN ledger_session_facts AS t ON t.session_id = r.tip_session_id
+LEFT JOIN (SELECT conversation_id, count(*) AS segments FROM l GROUP BY conversation_id) AS c
+  ON c.conversation_id = r.conversation_id
 ORDER BY r.cost_usd DESC, r.conversation_id

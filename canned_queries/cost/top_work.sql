@@ -98,6 +98,6 @@ r.api_call_count, r.input_tokens, r.output_tokens, r.cache_read_tokens, r.cache_
        r.cache_read_tokens * 1.0 / nullif(r.prompt_tokens, 0) AS cache_read_ratio
 FROM ranked AS r
 LEFT JOIN ledger_session_facts AS f ON f.session_id = r.work_id
-LEFT JOIN ledger_session_facts AS t
-  ON t.session_id = (SELECT l.tip_session_id FROM l WHERE l.session_id = r.work_id)
+LEFT JOIN l AS w ON w.session_id = r.work_id
+LEFT JOIN ledger_session_facts AS t ON t.session_id = w.tip_session_id
 ORDER BY r.cost_usd DESC, r.work_id

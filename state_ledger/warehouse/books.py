@@ -166,6 +166,7 @@ def _read(dialect: Dialect) -> tuple[State, tuple[Store, ...]]:
         related=some(f"SELECT place FROM related {of_this}"),
         families=some(f"SELECT family FROM family {of_this}"),
         spans=spans,
+        longest=max([int(row[0]) for row in dialect.run(f"SELECT longest FROM generation {of_this}")[1]], default=1),
     )
     stores = [
         Store(int(place), store, host, profile, float(pushed_at), bool(texts))

@@ -56,7 +56,11 @@ class Carrier:
         _join_plainly(tree)
         _take_any_of_a_group(tree)
         _tell_truth(tree)
-        used: set[str] = set()
+        if not self.dialect.recursion_unites:
+            _end_recursion(tree, self.state.longest)
+        _name_columns(tree)
+        # Lists are bound where they are used; a text may have decided a case that is gone.
+        used = {name for name, value in folded.values.items() if not isinstance(value, str)}
         for node in list(tree.find_all(exp.Placeholder)):
             used.add(node.name)
             if isinstance(folded.values[node.name], str):
@@ -203,6 +207,44 @@ def _take_any_of_a_group(tree: exp.Expr) -> None:
             column = shown.this if isinstance(shown, exp.Alias) else shown
             if isinstance(column, exp.Column) and column.name not in grouped:
                 shown.replace(exp.alias_(exp.Max(this=column.copy()), shown.alias_or_name))
+
+
+def _name_columns(tree: exp.Expr) -> None:
+    """Every column that is shown has its plain name, also where two tables have one of it; and what orders rows by
+    the name of a shown column says which by its place, since engines differ in what such a name means."""
+    for select in tree.find_all(exp.Select):
+        for shown in list(select.expressions):
+            if isinstance(shown, exp.Column) and shown.table and not isinstance(shown.this, exp.Star):
+                shown.replace(exp.alias_(shown.copy(), shown.name))
+        order = select.args.get("order")
+        if order is None or any(each.is_star for each in select.expressions):
+            continue
+        places = {each.alias: at for at, each in enumerate(select.expressions, 1) if isinstance(each, exp.Alias)}
+        for term in order.expressions:
+            named = term.this
+            if isinstance(named, exp.Column) and not named.table and named.name in places:
+                named.replace(exp.Literal.number(places[named.name]))
+
+
+def _end_recursion(tree: exp.Expr, longest: int) -> None:
+    """A recursion that ends when it finds nothing new ends after as many steps as the longest chain of sessions has."""
+    for cte in list(tree.find_all(exp.CTE)):
+        union = cte.this
+        if not isinstance(union, exp.Union) or not union.args.get("distinct") or not _reads(union.expression, cte.alias):
+            continue
+        step = exp.to_identifier("step")
+        above = next(table for table in union.expression.find_all(exp.Table) if table.name == cte.alias)
+        before = exp.Column(this=step.copy(), table=exp.to_identifier(above.alias_or_name))
+        first, following = union.this, union.expression
+        first.select(exp.alias_(exp.Literal.number(1), "step"), copy=False)
+        following.select(exp.alias_(exp.Add(this=before, expression=exp.Literal.number(1)), "step"), copy=False)
+        following.where(exp.LT(this=before.copy(), expression=exp.Literal.number(longest)), copy=False)
+        following.set("distinct", exp.Distinct())
+        union.set("distinct", False)
+
+
+def _reads(tree: exp.Expr, name: str) -> bool:
+    return any(table.name == name for table in tree.find_all(exp.Table))
 
 
 _PREDICATES = (exp.Predicate, exp.Connector, exp.Not, exp.Boolean)

@@ -32,13 +32,14 @@ class Dialect(ABC):
 
     name: as in `Result.engine`. sqlglot: what sqlglot calls its SQL. kinds: the type of a column that may be
     NULL, by the kind of its values. transactional: whether what is written within `transaction` shows at once or
-    not at all; where it does not, nothing that shows is written before `publish`.
+    not at all. recursion_unites: whether a recursive query may go on with UNION, and so end where it finds nothing new.
     """
 
     name: ClassVar[engines.Name]
     sqlglot: ClassVar[str]
     kinds: ClassVar[Mapping[Kind, str]]
     transactional: ClassVar[bool]
+    recursion_unites: ClassVar[bool] = True
 
     # -- the text of statements ---------------------------------------------------------------------
 

@@ -181,11 +181,9 @@ def _publish(dialect: Dialect, states: Sequence[StoreState], files: Iterable[int
     _insert(
         dialect, "kinship", [(generation, place, *names[place], *rest) for place, *rest in related.rows]
     )  # fmt: skip
-    _insert(
-        dialect, "family",
-        [(generation, *each) for each in settling.families(_links(dialect, generation, related)).items()],
-    )  # fmt: skip
-    _insert(dialect, "generation", [(generation, time.time())])
+    families = settling.families(_links(dialect, generation, related))
+    _insert(dialect, "family", [(generation, *each) for each in families.members.items()])
+    _insert(dialect, "generation", [(generation, time.time(), families.longest)])
 
 
 def _copy_row(

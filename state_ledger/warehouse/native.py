@@ -45,7 +45,7 @@ def _columns_of(table: str) -> tuple[tuple[str, Kind], ...]:
 
 SIDE = (
     Native("warehouse", (("format", "integer"),)),
-    Native("generation", (("generation", "integer"), ("made_at", "real"))),
+    Native("generation", (("generation", "integer"), ("made_at", "real"), ("longest", "integer"))),
     # One store as it is shown: its newest manifest, and whether the texts of its messages are there.
     Native(
         "stores",

@@ -158,22 +158,28 @@ def related(dialect: Dialect, generation: int, settled: Settled) -> Related:
     return Related(frozenset(places), found)
 
 
-def families(links: Iterable[tuple[str, str]]) -> dict[str, int]:
-    """The family of every session that has another in its own: by name, a number that its members share.
+class Families(NamedTuple):
+    """members: for every session that has another in its family, by name, a number that its family shares.
 
-    links: a session and the one it descends from.
+    longest: more than the number of sessions of any chain, each of which descends from the next, loops twice over.
     """
-    above: dict[str, str] = {}
 
-    def root(name: str) -> str:
-        top = name
-        while above.get(top, top) != top:
-            top = above[top]
-        while above.get(name, name) != top:
-            above[name], name = top, above.get(name, name)
-        return top
+    members: dict[str, int]
+    longest: int
 
-    for child, parent in links:
-        above.setdefault(parent, parent)
-        above[root(child)] = root(parent)
-    return {name: number_of(root(name)) for name in above}
+
+def families(links: Iterable[tuple[str, str]]) -> Families:
+    """links: a session and the one it descends from, without loops."""
+    above = dict(links)
+    places: dict[str, tuple[int, int]] = {}  # the family, and how far from its first session
+    for name in above:
+        chain = []
+        step: str | None = name
+        while step is not None and step not in places:
+            chain.append(step)
+            step = above.get(step)
+        for each in reversed(chain):
+            higher = above.get(each)
+            places[each] = (number_of(each), 1) if higher is None else (places[higher][0], places[higher][1] + 1)
+    longest = max((depth for _, depth in places.values()), default=0)
+    return Families({name: family for name, (family, _) in places.items()}, 2 * longest + 2)

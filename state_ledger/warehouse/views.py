@@ -33,7 +33,8 @@ class State:
     """What a reader needs to know of a generation to write its SQL.
 
     hidden: whether rows of files that do not count are in the tables. uncounted, renamed, related, families:
-    whether there are such sessions and stores. spans: when there is anything (`zones.SPAN`).
+    whether there are such sessions and stores. spans: when there is anything (`zones.SPAN`). longest: more than any
+    chain of sessions, each of which descends from the next, has.
     """
 
     generation: int
@@ -43,6 +44,7 @@ class State:
     related: bool = False
     families: bool = False
     spans: tuple[int, ...] = ()
+    longest: int = 1
 
 
 def names() -> frozenset[str]:
