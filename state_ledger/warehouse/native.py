@@ -85,6 +85,7 @@ GENERATIONAL = tuple(each.name for each in SIDE if each.columns[0][0] == "genera
 _ORDERS: Mapping[str, tuple[str, ...]] = {
     "time": ("day_rule", "bucket"),
     "messages": ("session_id", "id"),
+    "message_copies": ("session_id", "id"),
     "message_times": ("session_id", "bucket"),
     "tool_calls": ("session_id",),
 }
