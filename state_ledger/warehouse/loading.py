@@ -19,6 +19,7 @@ from state_ledger.questions import EngineError
 from state_ledger.search.sessions import folded_name
 from state_ledger.warehouse import native, settling, zones
 from state_ledger.warehouse.dialect import Dialect
+from state_ledger.warehouse.searching import index
 from state_ledger.warehouse.native import FOLDED, GENERATIONAL, SIDE, held, number_of, tables_of_lake
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ def prepare(dialect: Dialect) -> None:
     """Makes the tables of a warehouse that has none."""
     for table in (*SIDE, *tables_of_lake()):
         dialect.make(table.name, table.columns, table.order)
+    for texts in native.SEARCHED:
+        index.prepare(dialect, held(texts))
     if not _rows(dialect, "SELECT format FROM warehouse"):
         dialect.insert("warehouse", _arrow("warehouse", [(native.FORMAT,)]))
 
