@@ -23,10 +23,11 @@ IDS = {"sessions": ("id", "parent_session_id"), "messages": ("session_id",), "se
 """What gets the number of the copy at its end, as does the title, which is unique."""
 
 
-def make(path: Path, source: Path, copies: int, days: int) -> None:
+def make(path: Path, source: Path, copies: int, days: int, *, thin: bool = False) -> None:
     """Writes the store at `path` under a temporary name, renamed when it is complete. Raises OSError.
 
     The last copy is the source as it is, with all its tables; those before it have sessions, messages and usage.
+    thin: of each session only the first and the last message, nothing of what was said, and no full-text index.
     """
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
     try:
@@ -41,11 +42,12 @@ def make(path: Path, source: Path, copies: int, days: int) -> None:
             for copy in range(copies):
                 back = copies - 1 - copy
                 for table in TIMES:
-                    _copy(connection, table, back=back, days=days, first_id=copy * last_id)
+                    _copy(connection, table, back=back, days=days, first_id=copy * last_id, thin=thin)
             for table in _others(connection):
                 connection.execute(f"INSERT OR IGNORE INTO main.{table} SELECT * FROM source.{table}")
             schema.create_indexes(connection)
-            full_text.create(connection)
+            if not thin:
+                full_text.create(connection)
             connection.execute("COMMIT")
             connection.execute("DETACH source")
             connection.execute(f"PRAGMA journal_mode = {'DELETE' if has_wal_reset_bug(version_info) else 'WAL'}")
@@ -55,11 +57,24 @@ def make(path: Path, source: Path, copies: int, days: int) -> None:
             Path(f"{unfinished}{suffix}").unlink(missing_ok=True)
 
 
-def _copy(connection: Connection, table: str, *, back: int, days: int, first_id: int) -> None:
+SAID = frozenset({"content", "tool_calls", "reasoning", "reasoning_content", "reasoning_details", "api_content",
+                  "codex_reasoning_items", "codex_message_items", "system_prompt"})  # fmt: skip
+"""Columns with what was said or sent."""
+
+ENDS = (
+    " WHERE id IN (SELECT min(id) FROM source.messages GROUP BY session_id"
+    " UNION ALL SELECT max(id) FROM source.messages GROUP BY session_id)"
+)
+
+
+def _copy(connection: Connection, table: str, *, back: int, days: int, first_id: int, thin: bool) -> None:
     columns = [row[1] for row in connection.execute(f"PRAGMA source.table_info({table})")]
-    values = [_value(table, column, back, days * DAY_S * back, first_id) for column in columns]
+    kept = [column for column in columns if not thin or column not in SAID]
+    values = [_value(table, column, back, days * DAY_S * back, first_id) for column in kept]
+    where = ENDS if thin and table == "messages" else ""
     connection.execute(
-        f"INSERT INTO main.{table}({', '.join(columns)}) SELECT {', '.join(values)} FROM source.{table} ORDER BY rowid"
+        f"INSERT INTO main.{table}({', '.join(kept)})"
+        f" SELECT {', '.join(values)} FROM source.{table}{where} ORDER BY rowid"
     )
 
 

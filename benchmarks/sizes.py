@@ -11,6 +11,7 @@ class Size:
 
     days: the period that its sessions fall into. copies: how many times its rows are there, each time the
     period earlier: a store that is not drawn anew but has a longer past. full_text: whether it has indexes.
+    thin: whether of each session only its ends are there, without a word.
     """
 
     name: str
@@ -19,6 +20,7 @@ class Size:
     days: int
     copies: int = 1
     full_text: bool = True
+    thin: bool = False
 
     @property
     def drawn(self) -> Size:
@@ -29,7 +31,8 @@ class Size:
     def told(self) -> str:
         """What it is, in words."""
         sessions, days = self.sessions * self.copies, self.days * self.copies
-        return f"{sessions:,} sessions with {self.messages_per_session:g} messages each in {days} days"
+        told = f"{sessions:,} sessions with {self.messages_per_session:g} messages each in {days} days"
+        return f"{told}, without what was said" if self.thin else told
 
 
 SIZES = {
@@ -40,6 +43,8 @@ SIZES = {
         # Rows of M, five times: ten minutes of drawing less, and a past five times as long.
         Size("L", 10_000, 70, 90, copies=5),
         Size("list", 54_000, 6, 730, full_text=False),
+        # Rows of M, 72 times in ten years: 2.1 million usage rows, for what is asked of a fleet's books.
+        Size("usage", 10_000, 2, 50, copies=72, thin=True),
     )
 }
 """From S to M the days grow fuller; from M to L there are more days."""

@@ -32,7 +32,7 @@ def find_or_make(size: Size) -> Path:
     print(f"Making the store {size.name}, {size.told}, at {path}", file=sys.stderr)
     began = time.process_time()
     if size.copies > 1:
-        longer.make(path, find_or_make(size.drawn), size.copies, size.days)
+        longer.make(path, find_or_make(size.drawn), size.copies, size.days, thin=size.thin)
     else:
         make_demo(
             path, sessions=size.sessions, messages_per_session=size.messages_per_session, days=size.days,

@@ -21,8 +21,8 @@ from datasette import hookimpl
 from datasette.utils import tilde_decode
 from datasette.utils.asgi import Response
 
-from state_ledger.plugins import address, json_answer
-from state_ledger.plugins.routes import EVERY
+from state_ledger.plugins import address, fleet, json_answer
+from state_ledger.plugins.routes import EVERY, FLEET
 from state_ledger.plugins.stores import registry
 from state_ledger.plugins.turns import TooBusyError, Turns
 from state_ledger.plugins.views import page
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from state_ledger.plugins.stores import StoreState
 
-SMALL, PAGE, STREAM, TOGETHER = "small", "page", "stream", "together"
-"""Kinds of requests: not heavy; made in one go; sent in pieces, of any length; about all stores as one."""
+SMALL, PAGE, STREAM, TOGETHER, OF_FLEET = "small", "page", "stream", "together", "fleet"
+"""Kinds of requests: not heavy; made in one go; sent in pieces, of any length; about all stores as one, or a fleet."""
 
 PATIENCE_S = 30.0
 """Seconds that a request waits for its turn; browsers and proxies give up not much later."""
@@ -59,13 +59,14 @@ _BY_KEY = frozenset({"_next", "_size", "_shape"})
 class Limits:
     """Who may work at once, on one instance.
 
-    works: heavy work on single stores. together: on all stores, which one thread reads. streams: places for
-    what is sent in pieces. open: the visits that have such a place.
+    works: heavy work on single stores. together: on all stores, which one thread reads. fleet: on the books of a
+    fleet, which an engine reads. streams: places for what is sent in pieces. open: the visits that have such a place.
     """
 
     def __init__(self, at_once: int, at_most_waiting: int) -> None:
         self.works = Turns(at_once, at_most_waiting, PATIENCE_S, "heavy requests")
         self.together = Turns(1, at_most_waiting, PATIENCE_S, "pages of all stores")
+        self.fleet = Turns(fleet.AT_ONCE, at_most_waiting, PATIENCE_S, "pages of the fleet")
         self.streams = Turns(STREAMS_PER_TURN * at_once, at_most_waiting, PATIENCE_S, "downloads")
         self.open: set[Visit] = set()
 
@@ -194,7 +195,8 @@ async def _answer(
             if placed:
                 await _answer(limits, PAGE, visit, app, scope, send)
         return
-    turn = _Turn(limits.together if kind == TOGETHER else limits.works, visit, send)
+    turns = {TOGETHER: limits.together, OF_FLEET: limits.fleet}.get(kind, limits.works)
+    turn = _Turn(turns, visit, send)
     if await turn.take():
         try:
             await app(scope, visit.receive, turn.send)
@@ -231,6 +233,8 @@ def kind_of(path: str, query: Collection[str], stores: Mapping[str, StoreState])
         return PAGE if "figures" in query else SMALL
     if f"{path}/".startswith(f"{EVERY}/"):
         return SMALL if path.endswith("/live.json") else TOGETHER
+    if f"{path}/".startswith(f"{FLEET}/"):
+        return SMALL if path.endswith("/live.json") else OF_FLEET
     if path == "/-/ledger/metrics":
         return PAGE
     first, _, rest = path.removeprefix("/").partition("/")

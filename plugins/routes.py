@@ -21,6 +21,9 @@ STORE = r"/(?P<database>[^/.]+)/-"
 EVERY = "/-/ledger/all"
 """Where the pages over all stores are."""
 
+FLEET = "/-/ledger/fleet"
+"""Where the pages over the books of a fleet are."""
+
 FIND = "/-/find"
 """Where a search begins that is not on a page of a store; it leads to the search page of the one chosen."""
 
@@ -45,34 +48,53 @@ VIEWS = (
     ),
     (f"{STORE}/export/question/(?P<query>[a-z_]+)\\.(?P<format>[a-z]+)$", "export", "answer_file"),
     (f"{STORE}/live\\.json$", "live", "live_json"),
-    (f"{EVERY}$", "all_stores", "all_home"),
-    (f"{EVERY}/cost$", "all_stores", "all_cost"),
-    (f"{EVERY}/cache$", "all_stores", "all_cache"),
-    (f"{EVERY}/live\\.json$", "all_stores", "all_live"),
     (f"{EVERY}/search$", "all_search", "all_search"),
     (f"{EVERY}/search\\.json$", "all_search", "all_search_json"),
-    (f"{EVERY}/(?P<kind>session|conversation|work)/(?P<session>[^/]+)$", "all_stores", "transcript"),
-    # Last of these, since any name fits.
-    (f"{EVERY}/(?P<query>[a-z_]+)$", "all_stores", "question_page"),
-    (f"{EVERY}/(?P<query>[a-z_]+)\\.json$", "all_stores", "question_json"),
-    (f"{EVERY}/(?P<query>[a-z_]+)\\.csv$", "all_stores", "question_csv"),
+    (f"{FLEET}/lineage$", "fleet_pages", "lineage"),
+    (f"{FLEET}/ops$", "fleet_pages", "ops"),
     ("/-/ledger/health\\.json$", "health", "health_json"),
     ("/-/ledger/metrics$", "health", "metrics_text"),
 )
 """Address as a regular expression, module and function. The first that matches answers."""
+
+SEVERAL = (
+    ("$", "home"),
+    ("/cost$", "cost"),
+    ("/cache$", "cache"),
+    ("/live\\.json$", "changes"),
+    ("/(?P<kind>session|conversation|work)/(?P<session>[^/]+)$", "transcript"),
+    # Last of these, since any name fits.
+    ("/(?P<query>[a-z_]+)$", "question_page"),
+    ("/(?P<query>[a-z_]+)\\.json$", "question_json"),
+    ("/(?P<query>[a-z_]+)\\.csv$", "question_csv"),
+)
+"""Address below a place that reads several stores as one, and the function of `views/several` that answers."""
+
+PLACES = ((EVERY, "together"), (FLEET, "fleet_place"))
+"""Where such places are, and the module of what finds the place of a request."""
 
 View = Callable[..., Awaitable[Any]]
 
 
 @hookimpl
 def register_routes() -> list[tuple[str, View]]:
-    return [(address, _when_asked(module, function)) for address, module, function in VIEWS]
+    alone = [(address, _when_asked(module, function)) for address, module, function in VIEWS]
+    several = [
+        (f"{root}{address}", _when_asked("several", function, place))
+        for root, place in PLACES
+        for address, function in SEVERAL
+    ]
+    return [*alone, *several]
 
 
-def _when_asked(module: str, function: str) -> View:
+def _when_asked(module: str, function: str, place: str = "") -> View:
     async def view(request: Any, datasette: Datasette) -> Any:
-        answer: View = getattr(import_module(f"state_ledger.plugins.views.{module}"), function)
-        return await answer(request, datasette)
+        answer: View = getattr(_view_module(module), function)
+        return await answer(request, datasette, *([_view_module(place).FIND] if place else []))
 
     view.__name__ = function  # what profiles and tracebacks show
     return view
+
+
+def _view_module(name: str) -> Any:
+    return import_module(f"state_ledger.plugins.views.{name}")

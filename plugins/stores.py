@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 from datasette import hookimpl
 
-from state_ledger import access, allocator, ledger
+from state_ledger import access, allocator, ledger, postgresql
 from state_ledger.budgets.given import VARIABLE as BUDGETS_VARIABLE
 from state_ledger.budgets.given import with_budgets
 from state_ledger.connection import guard
@@ -51,13 +51,22 @@ class StoreState:
 
     store: its file (of a snapshot: the file it was taken of), its name in URLs, its profile.
     shape: its live tables; renewed when the file changes them.
-    snapshot_taken_at: epoch seconds if what is shown is a snapshot, else None.
+    snapshot_taken_at: epoch seconds if what is shown is a snapshot or the copy of a database, else None.
+    copy_of: the database, `host/database`, of which the file is a copy that may be renewed; '' for any other.
     """
 
     def __init__(self, store: Store, shape: Shape, snapshot_taken_at: float | None = None) -> None:
         self.store = store
         self.shape = shape
-        self.snapshot_taken_at = snapshot_taken_at
+        copy = postgresql.copy_at(store.path)
+        self.copy_of = copy.name if copy is not None else ""
+        self.snapshot_taken_at = copy.taken_at if copy is not None and snapshot_taken_at is None else snapshot_taken_at
+        self._renewed = copy is not None and snapshot_taken_at is None
+
+    def taken_at(self) -> float | None:
+        """When what is shown was so, for all that is not the store itself; of a copy, as it is by now."""
+        copy = postgresql.copy_at(self.store.path) if self._renewed else None
+        return self.snapshot_taken_at if copy is None else copy.taken_at
 
     def patient(self, connection: Connection, settings: Settings) -> Patient:
         """The store under examination, over a connection of this instance."""

@@ -28,7 +28,7 @@ from markupsafe import Markup
 
 from state_ledger.errors import StateLedgerError
 from state_ledger.pages import figures, provenance
-from state_ledger.plugins import address, compat
+from state_ledger.plugins import address, compat, fleet
 from state_ledger.plugins.address import App, Scope
 from state_ledger.plugins.store_database import StoreRefused
 from state_ledger.plugins.stores import registry
@@ -101,19 +101,36 @@ async def stores_page(request: Any, datasette: Datasette) -> Response:
         and not name.startswith("_")
         and await compat.may_view_database(datasette, request.actor, name)
     ]
+    shows_fleet = await fleet.visible(datasette, request)
     if not cards and not others and not await compat.may_view_instance(datasette, request.actor):
         raise Forbidden("view-instance")
     settings = held.settings
     left_out = await page.left_out(datasette, request)
     context = {
         "every": page.all_links(datasette) if len(names) > 1 else None,
+        "fleet_links": page.fleet_links(datasette) if shows_fleet else None,
         "notices": [f"{name} is left out: {why}" for name, why in left_out.items()],
         "cards": cards,
         "others": others,
-        "summary": figures.plural(len(cards), "store"),
+        "fleet_facts": fleet_facts(datasette) if shows_fleet else "",
+        "summary": figures.plural(len(cards), "store") if cards or not shows_fleet else "",
         "basis": provenance.basis(settings.zone_name, settings.day_rule),
     }
-    return await page.respond(datasette, request, "ledger_stores.html", context, title="Stores")
+    title = "Stores" if cards or not shows_fleet else "Fleet"
+    return await page.respond(datasette, request, "ledger_stores.html", context, title=title)
+
+
+def fleet_facts(datasette: Datasette) -> str:
+    """How large the fleet is and as of when, if it was read already: the index does not wait for it."""
+    desk = fleet.desk(datasette)
+    stores = desk.fleet.stores if desk is not None else ()
+    if not stores:
+        return ""
+    zone = registry(datasette).settings.zone_name
+    return (
+        f"{figures.plural(len({each.host for each in stores}), 'host')} · {figures.plural(len(stores), 'store')}"
+        f" · last push {figures.moment(max(each.pushed_at for each in stores), zone)}"
+    )
 
 
 async def card_page(request: Any, datasette: Datasette) -> Response:
@@ -125,11 +142,12 @@ async def card_page(request: Any, datasette: Datasette) -> Response:
 
 def _frame(datasette: Datasette, name: str) -> dict[str, Any]:
     held = registry(datasette)
-    state, taken = held.stores[name], held.stores[name].snapshot_taken_at
+    state, taken = held.stores[name], held.stores[name].taken_at()
     return {
         "name": name,
         "home": page.links(datasette, name).home,
-        "facts": [page.short_path(state.store.path)],
+        "facts": [page.place(state)],
+        "copy_of": state.copy_of,
         "snapshot": figures.moment(taken, held.settings.zone_name) if taken is not None else "",
         "problem": "",
     }

@@ -121,6 +121,10 @@ class StoreFullError(StateLedgerError, sqlite3.OperationalError):
         self.path = Path(path)
 
 
+class PostgresqlError(StateLedgerError):
+    """A PostgreSQL database cannot be read, or not to its end; the sentence has no password in it."""
+
+
 class BackupError(StateLedgerError):
     """A backup could not be made, verified or restored; the store and older backups are as they were."""
 

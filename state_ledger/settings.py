@@ -66,6 +66,9 @@ class Settings:
     cors: whether CORS headers that Datasette sends are let through.
     snapshot: whether every store is read from a private snapshot taken at start.
     redact: whether secrets in texts are replaced wherever the instance shows them.
+    lake, clickhouse, postgresql: where the books of a fleet are, one of them: a folder or URL, or a server.
+    fleet_refresh_s: seconds after which they are looked at again, when somebody asks.
+    fleet_allow: which of the visitors who may see the instance see the fleet, an allow block as Datasette's.
     budgets: what a store may use in a day, a week or a month.
     prices: the user's own price table, a YAML file; '' for none.
     companion: whether the app makes and refreshes the companion of every store it shows.
@@ -90,6 +93,11 @@ class Settings:
     prices: str = ""
     companion: bool = False
     metrics: bool = False
+    lake: str = ""
+    clickhouse: str = ""
+    postgresql: str = ""
+    fleet_refresh_s: int = 60
+    fleet_allow: bool | Mapping[str, Any] = True
     budgets: tuple[Budget, ...] = ()
     query_time_limit_ms: int = 5000
     query_memory_mb: int = 512
@@ -180,6 +188,14 @@ def _flag(value: Any) -> bool:
     return value
 
 
+def _allow(value: Any) -> bool | Mapping[str, Any]:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return MappingProxyType(dict(value))
+    raise _Wrong("true, false, or a mapping such as {id: [ada, grace]}, as in Datasette's allow blocks")
+
+
 def _positive(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e9:
         raise _Wrong("a number above 0")
@@ -231,6 +247,11 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "companion": _flag,
     "budgets": as_budgets,
     "metrics": _flag,
+    "lake": _text,
+    "clickhouse": _text,
+    "postgresql": _text,
+    "fleet_refresh_s": _whole(1, 86_400),
+    "fleet_allow": _allow,
     "query_time_limit_ms": _whole(50, 600_000),
     "query_memory_mb": _whole(32, 1_000_000),
     "max_limit": _whole(1, 1_000_000),

@@ -88,7 +88,8 @@ def verified(lake: Path, against: Sequence[tuple[Path, str]] = ()) -> Verified:
 
 def assert_whole(lake: Path, *against: Path) -> None:
     """That a lake is whole and says what these stores of the default profile say."""
-    assert [str(each) for each in verified(lake, [(path, "default") for path in against]).findings] == []
+    findings = verified(lake, [(path, "default") for path in against]).findings
+    assert not findings, "\n".join(map(str, findings))
 
 
 @pytest.fixture(autouse=True)

@@ -119,6 +119,8 @@ def limited(store: Path) -> Iterator[tuple[str, int]]:
              "--setting", "num_sql_threads", "1")  # fmt: skip
     address = servers([store], *given)
     yield address, servers.processes[-1].pid
+    # It would wait at its end for the step that nothing can end.
+    servers.processes[-1].kill()
     servers.end()
 
 

@@ -14,7 +14,7 @@ from state_ledger.pages.search import record
 from state_ledger.pages.search_address import SESSIONS_QUESTION, Asked
 from state_ledger.plugins import json_answer
 from state_ledger.plugins.stores import registry
-from state_ledger.plugins.views import all_stores, page, search_page, together
+from state_ledger.plugins.views import page, search_page, several, together
 from state_ledger.sqlite import sqlite3
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ async def all_search(request: Any, datasette: Datasette) -> Response:
     try:
         asked, wrong, where, found = await _found(request, datasette)
     except (StateLedgerError, sqlite3.DatabaseError) as error:
-        return await all_stores.refuse(datasette, request, error)
+        return await several.refuse(datasette, request, error, together.FIND)
     zone = asked.tz or registry(datasette).settings.zone_name
     hits = [each.hit for each in found.found.hits] if found.found else []
     context = {
@@ -38,12 +38,12 @@ async def all_search(request: Any, datasette: Datasette) -> Response:
         "all_sessions": where.at.query(SESSIONS_QUESTION, {"q": asked.q}) if found.more_sessions else "",
         **(_results(asked, found, where.at, datasette, zone) if found.found else {}),
     }
-    context["controls"]["hidden"] += [("store", name) for name in where.only]
+    context["controls"]["hidden"] += where.at.pairs
     kept = [pair for pair in search_page.pairs(asked.but(q="")) if pair[0] != "q"]
     return await page.respond(
         datasette, request, "ledger_search.html", context,
         title=f"Search: {asked.q[:60]}" if asked.q else "Search", section="search", status=400 if wrong else 200,
-        finder={"q": asked.q, "kept": [*kept, *(("store", name) for name in where.only)], "here": True},
+        finder={"q": asked.q, "kept": [*kept, *where.at.pairs], "here": True},
         every=where.at,
     )  # fmt: skip
 
@@ -52,7 +52,7 @@ async def all_search_json(request: Any, datasette: Datasette) -> Response:
     try:
         asked, wrong, _where, found = await _found(request, datasette)
     except (StateLedgerError, sqlite3.DatabaseError) as error:
-        return json_answer.refuse(str(error), all_stores.status_of(error))
+        return json_answer.refuse(str(error), several.status_of(error))
     if wrong:
         return json_answer.refuse(" ".join(map(str, wrong)), 400)
     answer = found.found
@@ -85,7 +85,7 @@ async def _found(
     request: Any, datasette: Datasette
 ) -> tuple[Asked, list[ParameterError], together.Place, AllFound]:
     """What was asked, what of it cannot be meant, of which stores, and what was found if all could."""
-    where = await together.place(datasette, request)
+    where = await together.FIND(datasette, request)
     asked, wrong = search_page.read_address(datasette, request)
     asked = replace(asked, before=None)
     if wrong:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from datasette.utils.asgi import Response
@@ -63,28 +63,31 @@ async def answered(
     at: Links,
     read: Callable[[Callable[[Ask], Cost]], Awaitable[Cost]],
     groups: Mapping[str, Group] = GROUPS,
+    taken: Collection[str] = (),
 ) -> Shown:
     """The cost that a request asks for, of one store or of several as one.
 
-    read: runs a reader where the questions are answered.
+    read: runs a reader where the questions are answered. taken: parameters that narrow where that is, and which
+    no question gets.
     """
-    values = {key: (request.args.get(key) or "").strip() for key in (*FILTERS, "since", "until", "limit")}
+    filters = [key for key in FILTERS if key not in taken]
+    values = {key: (request.args.get(key) or "").strip() for key in (*filters, "since", "until", "limit")}
     values |= {key: (request.args.get(key) or "").strip() for key in ("group", "period")}
     wrong = check(values, settings, groups)
     bad = {error.name for error in wrong}
     zone = settings.zone_name if "tz" in bad else values["tz"] or settings.zone_name
     now = today(zone)
     period = chosen({key: value for key, value in values.items() if key not in bad}, now)
-    usual = "store" if "store" in groups else "model"
+    usual = next(iter(groups))
     group = groups.get(values["group"] or usual, groups[usual])
-    context = _controls(values, bad, group, period, presets(now), at, groups)
+    context = _controls(values, filters, bad, group, period, presets(now), at, groups)
     status = 400 if wrong else 200
     problems = [str(error) for error in wrong]
     cost = None
     if not wrong:
         try:
-            filters = {key: values[key] for key in (*FILTERS, "limit")}
-            cost = await read(lambda ask: read_cost(ask, group, period, filters))
+            wanted = {key: values[key] for key in (*filters, "limit")}
+            cost = await read(lambda ask: read_cost(ask, group, period, wanted))
             context |= _answer(cost, at)
         except (OutOfTime, Unanswered) as error:
             status, problems = 503, [str(error)]
@@ -109,6 +112,7 @@ async def _why(datasette: Datasette, request: Any, name: str, cost: Cost) -> dic
 
 def _controls(
     values: Mapping[str, str],
+    filters: Sequence[str],
     bad: set[str],
     group: Group,
     period: Period,
@@ -117,7 +121,7 @@ def _controls(
     groups: Mapping[str, Group],
 ) -> dict[str, Any]:
     """Links for period and group, and the form; what cannot be used stays in the form to be mended."""
-    kept = {key: values[key] for key in (*FILTERS, "limit") if values[key] and key not in bad}
+    kept = {key: values[key] for key in (*filters, "limit") if values[key] and key not in bad}
     now = {"period": period.key} if period.key else period.parameters
     by_period = [
         page.Link(p.label, at.cost({**kept, "group": group.key, "period": p.key}), p.key == period.key) for p in known

@@ -12,9 +12,9 @@ from datasette.utils.asgi import Forbidden, NotFound, Response
 import state_ledger
 from state_ledger import homes
 from state_ledger.pages import figures
-from state_ledger.pages.links import AllLinks, Links
-from state_ledger.plugins import assets, compat, security, whole_store
-from state_ledger.plugins.routes import EVERY, FIND
+from state_ledger.pages.links import AllLinks, FleetLinks, Links
+from state_ledger.plugins import assets, compat, fleet, security, whole_store
+from state_ledger.plugins.routes import EVERY, FIND, FLEET
 from state_ledger.plugins.stores import registry
 
 if TYPE_CHECKING:
@@ -28,8 +28,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-ALL = "All stores"
-"""What the stores as one are called."""
+PROMISE = (
+    "The store is opened for reading only: nothing here writes to it, locks its writer out, checkpoints its log or"
+    " keeps a transaction open after a page is sent."
+)
+PROMISE_OF_FLEET = "The books of the fleet are only read: nothing here writes to them or to a store on any host."
+"""What the foot of a page says."""
 
 _HEADERS = {
     "Content-Security-Policy": security.STRICT_CSP,
@@ -82,6 +86,11 @@ def links(datasette: Datasette, name: str) -> Links:
 def all_links(datasette: Datasette, only: tuple[str, ...] = ()) -> AllLinks:
     """Addresses of the pages over all stores, base URL included; `only` narrows them."""
     return AllLinks(str(datasette.urls.path(EVERY)), only)
+
+
+def fleet_links(datasette: Datasette, **narrowed: Any) -> FleetLinks:
+    """Addresses of the pages over the books of a fleet, base URL included; `narrowed` as the fields of FleetLinks."""
+    return FleetLinks(str(datasette.urls.path(FLEET)), **narrowed)
 
 
 def live(datasette: Datasette, names: list[str], at: Links) -> dict[str, str]:
@@ -174,10 +183,15 @@ def short_path(path: Path) -> str:
     return str(within) if len(within.parts) <= 4 else str(Path("…", *within.parts[-3:]))
 
 
+def place(state: StoreState) -> str:
+    """Where a store is."""
+    return state.copy_of or short_path(state.store.path)
+
+
 def file_facts(state: StoreState) -> list[str]:
     """What is known of a store without asking it: where it is, its profile and schema."""
     version = f"schema {state.shape.version}" if state.shape.version is not None else "schema not recorded"
-    return [short_path(state.store.path), f"profile {state.store.profile}", version]
+    return [place(state), f"profile {state.store.profile}", version]
 
 
 def store_facts(state: StoreState, sessions: int, last_active: float | None, zone: str) -> list[str]:
@@ -196,8 +210,14 @@ def linked(notice: Notice, at: Links) -> dict[str, str]:
     return {"text": notice.text, "detail": notice.detail, "href": href}
 
 
-def _switch(datasette: Datasette, names: list[str], current: str) -> list[Link]:
-    return [Link(name, links(datasette, name).home, name == current, name) for name in names]
+async def _switch(datasette: Datasette, request: Any, current: str) -> list[Link]:
+    """Where one can go from here: all stores as one, then each that this visitor may see."""
+    names = [current] if [current] == list(registry(datasette).stores) else await visible_stores(datasette, request)
+    places = [(at.title, at.home) for at in ([all_links(datasette)] if len(names) > 1 else [])]
+    if await fleet.visible(datasette, request):
+        places.append((fleet_links(datasette).title, fleet_links(datasette).home))
+    places += [(name, links(datasette, name).home) for name in names]
+    return [Link(name, href, name == current, name) for name, href in places]
 
 
 def _bare_frame(datasette: Datasette, title: str) -> dict[str, Any]:
@@ -212,9 +232,11 @@ def _bare_frame(datasette: Datasette, title: str) -> dict[str, Any]:
         "cards": urls.path(assets.static_path("cards.js")),
         "plain": urls.path("/-/datasette"),
         "version": state_ledger.__version__,
+        "promise": PROMISE,
         "store": "",
+        "several": False,
         "stores": [],
-        "finder": {"q": "", "kept": [], "stores": [], "action": ""},
+        "finder": {"q": "", "kept": [], "stores": [], "action": "", "label": "Search messages"},
     }
 
 
@@ -225,18 +247,13 @@ async def _frame(
     frame = _bare_frame(datasette, title) | {"store": store}
     frame["scripts"] += [urls.path(assets.static_path(name)) for name in ("search.js", "ledger.js")]
     if every is not None:
-        names = await visible_stores(datasette, request)
         return frame | {
-            "store": ALL,
-            "stores": [Link(ALL, all_links(datasette).home, True, ALL), *_switch(datasette, names, "")],
-            "sections": [
-                Link("Home", every.home, section == "home"),
-                Link("Cost", every.cost(), section == "cost"),
-                Link("Cache", every.cache, section == "cache"),
-                Link("Search", every.search(), section == "search"),
-                Link("Questions", f"{every.home}#queries"),
-            ],
-            "finder": {**frame["finder"], "action": every.search(), "kept": [("store", name) for name in every.only]},
+            "store": every.title,
+            "stores": await _switch(datasette, request, every.title),
+            "sections": [Link(label, href, key != "" and key == section) for label, href, key in every.sections],
+            "several": True,
+            "finder": {**frame["finder"], "action": every.finder, "label": every.finds, "kept": every.pairs},
+            "promise": PROMISE_OF_FLEET if isinstance(every, FleetLinks) else PROMISE,
         }
     if not store:
         names = await visible_stores(datasette, request)
@@ -244,14 +261,10 @@ async def _frame(
         return frame
     at = links(datasette, store)
     known = registry(datasette)
-    names = await visible_stores(datasette, request) if len(known.stores) > 1 else [store]
-    taken = known.stores[store].snapshot_taken_at
+    taken = known.stores[store].taken_at()
     frame |= {
         "plain": at.plain,
-        "stores": [
-            *([Link(ALL, all_links(datasette).home, False, ALL)] if len(names) > 1 else []),
-            *_switch(datasette, names, store),
-        ],
+        "stores": await _switch(datasette, request, store),
         "sections": [
             Link("Home", at.home, section == "home"),
             Link("Cost", at.cost(), section == "cost"),
@@ -262,6 +275,7 @@ async def _frame(
             Link("Plain data", at.plain),
         ],
         "snapshot": figures.moment(taken, known.settings.zone_name) if taken is not None else "",
+        "copy_of": known.stores[store].copy_of,
     }
     frame["finder"]["action"] = at.search()
     return frame

@@ -7,10 +7,11 @@ from pathlib import Path
 import click
 
 from state_ledger.cli import output
+from state_ledger.cli.given import StorePath
 
 
 @click.command()
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=StorePath())
 @click.option("--to", "folder", type=click.Path(path_type=Path, file_okay=False), help="Folder; made if it is missing.")
 @click.option("--keep", type=click.IntRange(1), help="Remove older backups of this store but for so many in all.")
 @click.option("--full", is_flag=True, help="Also compare every index with its table, which takes longer.")

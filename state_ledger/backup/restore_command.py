@@ -7,11 +7,12 @@ from pathlib import Path
 import click
 
 from state_ledger.cli import output
+from state_ledger.cli.given import StorePath
 
 
 @click.command()
-@click.argument("backup", type=click.Path(path_type=Path))
-@click.argument("new_path", type=click.Path(path_type=Path))
+@click.argument("backup", type=StorePath())
+@click.argument("new_path", type=StorePath())
 @click.option("--full", is_flag=True, help="Also compare every index with its table, which takes longer.")
 @output.json_option
 @output.told()

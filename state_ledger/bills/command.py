@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from state_ledger.cli import output
+from state_ledger.cli.given import StorePath
 from state_ledger.ledger.apportion import DAY_RULES
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ EXPLAINED = 10
 
 
 @click.command(name="reconcile")
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=StorePath(reads=True))
 @click.argument("bill", type=click.Path(path_type=Path))
 @click.option("--tz", "zone", default="", metavar="ZONE", help="Time zone of the days; by default the machine's.")
 @click.option("--day-rule", type=click.Choice(DAY_RULES), default="activity", show_default=True,

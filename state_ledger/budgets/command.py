@@ -9,6 +9,7 @@ import click
 
 from state_ledger.budgets import given as options
 from state_ledger.cli import given, output
+from state_ledger.cli.given import StorePath
 
 if TYPE_CHECKING:
     from state_ledger.budgets.spending import Spending
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("paths", nargs=-1, metavar="[PATH]...", type=click.Path(path_type=Path))
+@click.argument("paths", nargs=-1, metavar="[PATH]...", type=StorePath(reads=True))
 @options.budget_option
 @options.settings_option
 @click.option("--check", is_flag=True, help="Exit with 1 if a budget is used up.")

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import click
 
+from state_ledger.cli.given import StorePath
+
 
 @click.command()
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=StorePath())
 @click.option("--seed", default=1, show_default=True, help="Equal seeds make equal stores.")
 @click.option("--sessions", type=click.IntRange(1), default=150, show_default=True)
 @click.option("--days", type=click.IntRange(1), default=90, show_default=True)

@@ -19,8 +19,13 @@ import click
 
 from state_ledger import access, snapshot
 from state_ledger.budgets import given as budget_options
+from state_ledger.cli import output
+from state_ledger.cli.given import copied
 from state_ledger.errors import StoreAccessError
+from state_ledger.fleet.places import VARIABLES, is_folder
 from state_ledger.homes import cache_folder, expanded
+from state_ledger.postgresql import VARIABLE as ADDRESSES
+from state_ledger.postgresql import is_address
 from state_ledger.stores import find_stores
 
 PORT = 8001
@@ -37,9 +42,10 @@ PAIRS = frozenset({"--setting", "-s"})
 
 @dataclass
 class Arguments:
-    """What was given to `serve`: stores, and the rest as Datasette wants it."""
+    """What was given to `serve`: stores, addresses of databases that are shown by copies, the rest for Datasette."""
 
     paths: list[Path] = field(default_factory=list)
+    addresses: list[str] = field(default_factory=list)
     options: list[str] = field(default_factory=list)
 
     def value(self, *names: str) -> str | None:
@@ -58,15 +64,19 @@ class Arguments:
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
-@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[PATH]... [DATASETTE OPTIONS]...")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[PATH|ADDRESS]... [DATASETTE OPTIONS]...")
 @click.option("-h", "--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("-p", "--port", type=click.IntRange(0, 65535), help="Port; by default 8001 or a free one.")
 @click.option("--no-browser", is_flag=True, help="Do not open a browser.")
 @click.option("--snapshot", "snapshots", is_flag=True, help="Show private copies, taken now.")
 @click.option("--companion", is_flag=True, help="Keep a search index of each store in your cache folder.")
+@click.option("--lake", metavar="URL", help="Show the books of a fleet: the lake that its hosts push to.")
+@click.option("--clickhouse", metavar="DSN", help="Show the books of a fleet that a ClickHouse server holds.")
+@click.option("--postgresql", metavar="DSN", help="Show the books of a fleet that a PostgreSQL server holds.")
 @budget_options.budget_option
 @click.option("--redact", is_flag=True, help="Replace keys, tokens and passwords wherever text is shown.")
 @click.option("--prices", metavar="FILE", help="Your own price table (YAML), over those of genai-prices.")
+@output.told()
 def serve(
     arguments: tuple[str, ...],
     host: str,
@@ -74,6 +84,9 @@ def serve(
     no_browser: bool,
     snapshots: bool,
     companion: bool,
+    lake: str | None,
+    clickhouse: str | None,
+    postgresql: str | None,
     redact: bool,
     budgets: tuple[str, ...],
     prices: str | None,
@@ -81,7 +94,9 @@ def serve(
     """Shows stores in the browser, without changing a byte of them.
 
     Without a PATH: the stores of this user ($HERMES_HOME or ~/.hermes, with its profiles), or a
-    demo store if there is none. Options that are not listed go to `datasette serve`.
+    demo store if there is none; with a fleet, no store. An ADDRESS is a database of Hermes' PostgreSQL
+    backend; it is shown by a private copy that is kept up to date. Options that are not listed go to
+    `datasette serve`.
 
     \b
     Examples:
@@ -89,10 +104,17 @@ def serve(
       state-ledger serve state.db --port 9000 --no-browser
       state-ledger serve --budget 50/month --budget 5/day,source=cron
       state-ledger serve a.db b.db --setting sql_time_limit_ms 3000
+      state-ledger serve postgresql://reader@db.example.com/hermes
+      state-ledger serve --lake s3://books/fleet
     """
     given = split_arguments(arguments)
-    paths = given.paths or ([] if given.value("-i", "--immutable") else _own_stores())
-    served = _readable(paths, snapshots)
+    fleets = {"lake": lake, "clickhouse": clickhouse, "postgresql": postgresql}
+    named = {kind: place for kind, place in fleets.items() if place is not None}
+    if len(named) > 1:
+        raise click.UsageError(f"Name one of {', '.join(f'--{kind}' for kind in named)}.")
+    chosen_by_name = bool(given.paths or given.addresses or named or given.value("-i", "--immutable"))
+    paths = given.paths if chosen_by_name else _own_stores()
+    served = _readable([*paths, *map(copied, given.addresses)], snapshots)
     port = _free_port(host) if port is None or port == 0 else port
     address = _address(given, host, port)
     once = given.value("--get") is not None or "--help-settings" in given.options
@@ -109,6 +131,11 @@ def serve(
         "STATE_LEDGER_REDACT": redact,
     }
     environment = {**os.environ, **{name: "1" for name, wanted in chosen.items() if wanted}}
+    if given.addresses:  # not among the arguments, which every user of the machine can see
+        environment[ADDRESSES] = "\n".join(given.addresses)
+    for kind, place in named.items():
+        # Not on the command line, which every user of the machine can read: it may hold a password.
+        environment[VARIABLES[kind]] = str(expanded(place).absolute()) if is_folder(kind, place) else place
     if budgets:
         environment[budget_options.VARIABLE] = "\n".join(budgets)
     if prices is not None:
@@ -122,7 +149,9 @@ def split_arguments(arguments: Sequence[str]) -> Arguments:
     words = list(arguments)
     while words:
         word = words.pop(0)
-        if not word.startswith("-") or word == "-":
+        if is_address(word):
+            found.addresses.append(word)
+        elif not word.startswith("-") or word == "-":
             found.paths.append(Path(word))
         elif word in ("-o", "--open"):
             continue  # the browser is opened anyway, when the address answers

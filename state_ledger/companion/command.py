@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from state_ledger.cli import output
+from state_ledger.cli.given import StorePath
 
 if TYPE_CHECKING:
     from state_ledger.companion.report import Report
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=StorePath())
 @click.option("--rebuild", is_flag=True, help="Throw away what there is and begin anew.")
 @click.option("--status", "only_status", is_flag=True, help="Say what state it is in; change nothing.")
 @output.json_option

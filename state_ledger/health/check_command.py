@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from state_ledger.cli import output
+from state_ledger.cli.given import StorePath
 
 if TYPE_CHECKING:
     from state_ledger.health.finding import Finding, Report
 
 
 @click.command()
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=StorePath())
 @click.option("--full", is_flag=True, help="Also compare every index with its table, entry by entry; takes long.")
 @click.option(
     "--watch", type=click.FloatRange(0.1), metavar="SECONDS", help="Look again and again, and say what changes."

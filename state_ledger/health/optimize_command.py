@@ -9,11 +9,12 @@ import click
 
 from state_ledger.cli import consent, output
 from state_ledger.cli.consent import Consent
+from state_ledger.cli.given import StorePath
 from state_ledger.homes import expanded
 
 
 @click.command()
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=StorePath())
 @click.option("--fast-appends", is_flag=True, help="Make full-text indexes merge late from now on (16 and 64 pieces).")
 @click.option(
     "--rebuild-index",

@@ -7,11 +7,12 @@ from pathlib import Path
 import click
 
 from state_ledger.cli import output
+from state_ledger.cli.given import StorePath
 
 
 @click.command()
-@click.argument("path", type=click.Path(path_type=Path))
-@click.argument("new", type=click.Path(path_type=Path))
+@click.argument("path", type=StorePath())
+@click.argument("new", type=StorePath())
 @click.option(
     "--orphans", type=click.Choice(["keep", "detach", "remove"]), default="keep", show_default=True,
     help="Rows of sessions that are not there: leave them; give them a session again; remove them.",

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from state_ledger.cli import output
+from state_ledger.cli.given import StorePath
 from state_ledger.homes import expanded
 
 BAR = 30
@@ -14,7 +15,7 @@ BAR = 30
 
 
 @click.command()
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=StorePath())
 @click.option("--exact/--estimate", default=None, help="Read the whole file for it, or a sample; by default by size.")
 @output.json_option
 @output.told()

@@ -8,11 +8,12 @@ import click
 
 from state_ledger.cli import consent, output
 from state_ledger.cli.consent import Consent
+from state_ledger.cli.given import StorePath
 from state_ledger.homes import expanded
 
 
 @click.command()
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=StorePath())
 @consent.options
 @output.json_option
 @output.told()

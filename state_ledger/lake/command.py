@@ -8,6 +8,7 @@ from state_ledger.cli import Verbs
 
 VERBS = {
     "push": "state_ledger.lake.push_command",
+    "load": "state_ledger.lake.load_command",
     "status": "state_ledger.lake.status_command",
     "compact": "state_ledger.lake.compact_command",
     "verify": "state_ledger.lake.verify_command",

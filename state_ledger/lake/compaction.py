@@ -103,8 +103,11 @@ def carry_out(lake: Lake, planned: Plan) -> None:
         years[state.manifest_id].append(year)
     for manifest_id, found in years.items():
         merge_years(lake, states[manifest_id], found)
+    # A merge, or a push meanwhile, may have taken up a file that nothing named when it was planned to go.
+    named = {file.path for state in lake.stores() for file in state.files}
     for _kind, file in planned.remove:
-        lake.place.remove(file.path)
+        if file.path not in named:
+            lake.place.remove(file.path)
 
 
 def merge_years(lake: Lake, state: StoreState, years: Sequence[str]) -> None:

@@ -100,11 +100,11 @@ _CELLS = {"text": _text, "real": _real, "integer": _integer}
 class Writing:
     """One data file that is being made, of rows as they come; used as a context.
 
-    known: paths of files that are surely there and whole.
+    known: paths of files that are surely there and whole; None for that every file is written, whatever is there.
     """
 
     def __init__(
-        self, place: Place, table: Table, store: tuple[str, str], month: str, known: Collection[str]
+        self, place: Place, table: Table, store: tuple[str, str], month: str, known: Collection[str] | None
     ) -> None:
         self.place, self.table, self.store, self.month, self.known = place, table, store, month, known
         self.rows = 0
@@ -140,7 +140,7 @@ class Writing:
             self._writer.close()
             digest, size = _digest(self._part)
             path = data_path(self.table.name, *self.store, self.month, digest)
-            if path not in self.known and not self._is_there(path, size):
+            if self.known is None or (path not in self.known and not self._is_there(path, size)):
                 self.place.put(path, self._part)
         self._open.close()
         return DataFile(self.table.name, self.month, path, self.rows, size, digest)

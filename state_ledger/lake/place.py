@@ -165,7 +165,7 @@ class Bucket(Place):
         fs = _pyarrow_fs()
         with self.doing("opened", ""):
             try:
-                self._files, root = fs.FileSystem.from_uri(url)
+                self._files, root = _open(fs, url)
             except ValueError as error:
                 raise LakeError(f"{self.url} cannot be the URL of a lake ({error}).") from error
         self._root = root.rstrip("/")
@@ -230,6 +230,15 @@ def place_of(url: str | Path) -> Place:
     if kind not in BUCKETS:
         raise LakeError(f"{kind}://… cannot be a lake: name a folder, or a URL such as s3://bucket/prefix.")
     return Bucket(text)
+
+
+def _open(fs: Any, url: str) -> tuple[Any, str]:
+    """The file system of a URL, and where in it. Raises ValueError, OSError."""
+    if url.startswith("s3:") and "allow_delayed_open" not in url:
+        # So that a file of less than 5 MB is sent by one request: it costs three otherwise.
+        with suppress(ValueError):  # pyarrow before 19 knows no such option
+            return fs.FileSystem.from_uri(f"{url}{'&' if '?' in url else '?'}allow_delayed_open=true")  # type: ignore[no-any-return]
+    return fs.FileSystem.from_uri(url)  # type: ignore[no-any-return]
 
 
 def _without_secrets(url: str) -> str:

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 ROUNDS = 4
 """How often what was written to while it was read is read again."""
 
+ASKED_FOR = "it was asked for"
+
 ABSENT = "-"
 """In the place of the digest of a period of which the store has nothing any more."""
 
@@ -131,7 +133,7 @@ def program() -> str:
 
 def _why_full(before: StoreState | None, options: Options, rules: str, full: bool) -> str:
     if full:
-        return "it was asked for"
+        return ASKED_FOR
     if before is None:
         return "it is the first push of this store"
     if before.options != options:
@@ -162,7 +164,7 @@ class _Push:
         self.former = Former(lake, before, options.deleted, self._period_of)
         self.periods: dict[str, Period] = {}
         self.files: dict[str, list[DataFile]] = defaultdict(list)
-        self.known: frozenset[str] = frozenset()
+        self.known: frozenset[str] | None = None if why_full == ASKED_FOR else frozenset()
         self.gone_before = set(self.former.gone)
         if before is not None and not why_full:
             self.periods = dict(before.periods)

@@ -17,7 +17,7 @@ LEFT_OUT = ("title", "cwd", "git_branch", "user_id")
 
 
 @click.command()
-@click.argument("paths", nargs=-1, metavar="[PATH]...", type=click.Path(path_type=Path))
+@click.argument("paths", nargs=-1, metavar="[PATH]...", type=given.StorePath(reads=True))
 @click.option("--to", "url", required=True, metavar="URL", help="A folder, or a URL such as s3://bucket/prefix.")
 @click.option("--host", default="", metavar="NAME", help="Name of this host in the lake; by default the machine's.")
 @click.option("--profile", default="", metavar="NAME", help="Profile of the one PATH; by default its folder's.")

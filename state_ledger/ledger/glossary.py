@@ -180,6 +180,7 @@ _MEASURED: Mapping[str, tuple[str, str]] = {
     "dispatched_at": ("epoch seconds", "when the work was handed out"),
     "completed_at": ("epoch seconds", "when the work was done; NULL while it is not"),
     "delivered_at": ("epoch seconds", "when the result was delivered"),
+    "pushed_at": ("epoch seconds", "when the store was last pushed"),
     "delivery_attempts": ("times", "attempts to deliver the result"),
     "owner_pid": ("number", "process that does the work"),
     "is_known": ("0 or 1", "1 where the session is in the store"),

@@ -11,10 +11,11 @@ import click
 from state_ledger.cli import output
 from state_ledger.cli.consent import Consent
 from state_ledger.cli.consent import options as consent_options
+from state_ledger.cli.given import StorePath
 
 
 @click.command()
-@click.argument("path", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.argument("path", type=StorePath(exists=True, dir_okay=False))
 @click.option("--dry-run", is_flag=True, help="Say what would be done; change nothing.")
 @click.option("--vacuum/--no-vacuum", default=True, show_default=True, help="Give freed space back to the disk.")
 @consent_options

@@ -36,7 +36,7 @@ def read_all_search(reading: Reading, asked: Asked, after: str) -> AllFound:
     """Looks for what was asked in all stores of a reading, within BUDGET_S. Raises ParameterError for `after`."""
     if not asked.q:
         return AllFound(None)
-    settings = reading.shelf.settings
+    settings = reading.settings
     limit_ms = settings.query_time_limit_ms
     budget_s = limit_ms / 1000 if asked.longer else min(BUDGET_S, limit_ms / 1000)
     request = replace(asked, before=None).request(settings.zone_name)
@@ -45,7 +45,7 @@ def read_all_search(reading: Reading, asked: Asked, after: str) -> AllFound:
     sessions: Sequence[Record] = ()
     more = False
     if not after:
-        sessions, more = sessions_by_name(Ask(reading.connection, settings), asked, problems)
+        sessions, more = sessions_by_name(Ask(reading.source, settings), asked, problems)
     missing = {**reading.missing, **found.missing}
     problems += [f"{name} is left out: {why}" for name, why in missing.items()]
     return AllFound(found, _grouped(reading, found), sessions, more, problems)
@@ -60,6 +60,6 @@ def _grouped(reading: Reading, found: Found) -> list[InStore]:
         if not hits:
             continue
         with reading.shelf.opened(member) as store:
-            conversations = by_conversation(Ask(store, reading.shelf.settings), hits)
+            conversations = by_conversation(Ask(store, reading.settings), hits)
         groups += [InStore(member.name, each) for each in conversations]
     return sorted(groups, key=lambda each: place[each.store, each.conversation.first.id])

@@ -30,11 +30,11 @@ def day_rule(values: Mapping[str, str], bad: Set[str]) -> dict[str, Any]:
 
 
 def filters(values: Mapping[str, str], dates: Mapping[str, str], bad: Set[str]) -> list[dict[str, Any]]:
-    """The fields that every page over a period has."""
+    """The fields that every page over a period has, of those that `values` names."""
     labels = {"source": "Source", "model": "Model", "profile": "Profile", "tz": "Time zone"}
     fields = [
         field(key, label, dates[key], bad, kind="text" if key in bad else "date")
         for key, label in (("since", "From"), ("until", "To"))
     ]
-    fields += [field(key, label, values[key], bad) for key, label in labels.items()]
+    fields += [field(key, label, values[key], bad) for key, label in labels.items() if key in values]
     return [*fields, day_rule(values, bad)]

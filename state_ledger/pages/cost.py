@@ -48,6 +48,9 @@ GROUPS = {
 OF_STORES = {"store": Group("store", "Store", "cost_per_store", "store", "stores"), **GROUPS}
 """The groupings of several stores as one."""
 
+OF_FLEET = {"host": Group("host", "Host", "cost_per_host", "host", "hosts"), **OF_STORES}
+"""The groupings of the books of a fleet."""
+
 
 @dataclass(frozen=True)
 class Cost:

@@ -111,3 +111,11 @@ def size(bytes_: int) -> str:
             return f"{amount:.0f} {unit}" if unit == "bytes" or amount >= 100 else f"{amount:.3g} {unit}"
         amount /= 1024
     return f"{amount:.3g} TB"
+
+
+def ago(seconds: float) -> str:
+    """How long ago something was: `3 days ago`, `12 minutes ago`; less than a minute, or to come, is `just now`."""
+    for size_s, one in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
+        if seconds >= size_s * (2 if one == "day" else 1):
+            return f"{plural(int(seconds // size_s), one)} ago"
+    return "just now"

@@ -17,6 +17,11 @@ class Links:
     database: str
 
     @property
+    def answered_by(self) -> str:
+        """A sentence that names who answers, '' for the store itself."""
+        return ""
+
+    @property
     def home(self) -> str:
         """The store's home."""
         return self.database
@@ -126,6 +131,42 @@ class AllLinks(Links):
     only: tuple[str, ...] = ()
 
     @property
+    def title(self) -> str:
+        """What the stores as one are called."""
+        return "All stores"
+
+    @property
+    def kept(self) -> dict[str, tuple[str, ...]]:
+        """What every address stays narrowed to: the values of each parameter, none where it does not narrow."""
+        return {"store": self.only}
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """The same as names and values, for the hidden fields of a form."""
+        return [(name, value) for name, values in self.kept.items() for value in values]
+
+    @property
+    def sections(self) -> list[tuple[str, str, str]]:
+        """The pages that the header leads to: what each is called, its address and its key."""
+        return [
+            ("Home", self.home, "home"),
+            ("Cost", self.cost(), "cost"),
+            ("Cache", self.cache, "cache"),
+            ("Search", self.search(), "search"),
+            ("Questions", f"{self.home}#queries", ""),
+        ]
+
+    @property
+    def finder(self) -> str:
+        """Where the search box of the header leads."""
+        return self.search()
+
+    @property
+    def finds(self) -> str:
+        """What that box looks for."""
+        return "Search messages"
+
+    @property
     def home(self) -> str:
         return self._at("")
 
@@ -167,7 +208,66 @@ class AllLinks(Links):
 
     def _at(self, path: str, parameters: Mapping[str, Any] | None = None) -> str:
         given = parameters or {}
-        return _with(f"{self.database}{path}", {**given, "store": given.get("store") or self.only})
+        return _with(
+            f"{self.database}{path}",
+            {**given, **{name: given.get(name) or values for name, values in self.kept.items()}},
+        )
+
+
+@dataclass(frozen=True)
+class FleetLinks(AllLinks):
+    """Addresses of the books of a fleet.
+
+    only: as there, each `host/profile`; hosts, profiles: those to which every page stays narrowed, () for all.
+    engine: who answers, if that is known.
+    """
+
+    hosts: tuple[str, ...] = ()
+    profiles: tuple[str, ...] = ()
+    engine: str = ""
+
+    @property
+    def title(self) -> str:
+        return "Fleet"
+
+    @property
+    def kept(self) -> dict[str, tuple[str, ...]]:
+        return {"host": self.hosts, "profile": self.profiles, "store": self.only}
+
+    @property
+    def sections(self) -> list[tuple[str, str, str]]:
+        return [
+            ("Home", self.home, "home"),
+            ("Cost", self.cost(), "cost"),
+            ("Cache", self.cache, "cache"),
+            ("Lineage", self.lineage(), "lineage"),
+            ("Ops", self.ops(), "ops"),
+            ("Questions", f"{self.home}#queries", ""),
+        ]
+
+    @property
+    def finder(self) -> str:
+        return self.query("search_sessions")
+
+    @property
+    def finds(self) -> str:
+        return "Search titles"
+
+    @property
+    def answered_by(self) -> str:
+        return f"Answered by {self.engine}." if self.engine else ""
+
+    def lineage(self, session_id: str = "", *, part: str = "") -> str:
+        """Conversations and what is wrong with parent links; with a session, where it belongs."""
+        return self._at("/lineage", {"session": session_id}) + (f"#{part}" if part else "")
+
+    def ops(self, parameters: Mapping[str, str] | None = None, *, form: str = "", part: str = "") -> str:
+        """The ops page. It has no other form: each of its tables is a question, with JSON and CSV."""
+        return self._at("/ops", parameters) + (f"#{part}" if part else "")
+
+    def transcript(self, kind: str, session_id: str, parameters: Mapping[str, str] | None = None) -> str:
+        """The messages of a session; conversations and work are on the lineage page."""
+        return self._at(f"/{kind}/{tilde(session_id)}", parameters)
 
 
 def message_link(links: Links, message_id: int, session_id: str) -> str:

@@ -33,4 +33,5 @@ def line(said: str, links: Links, question: str, parameters: Mapping[str, str]) 
     anchors = " · ".join(
         f'<a href="{escape(href)}" title="{escape(title)}">{label}</a>' for label, href, title in asked
     )
+    said = " ".join(each for each in (said, links.answered_by) if each)
     return f'<p class="provenance">{escape(said)} {anchors}</p>'

@@ -12,7 +12,7 @@ import click
 
 from state_ledger import private, unfinished
 from state_ledger.cli import output
-from state_ledger.cli.given import param_option
+from state_ledger.cli.given import StorePath, param_option
 from state_ledger.cli.given import parameters as parameters_of
 from state_ledger.portability.formats import ALIASES, FORMATS, Format
 from state_ledger.portability.scope import Scope
@@ -21,7 +21,7 @@ SCOPES = ("session", "conversation", "work", "source")
 
 
 @click.command(name="export")
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=StorePath(reads=True))
 @click.option("--session", metavar="ID", help="One session.")
 @click.option("--conversation", metavar="ID", help="All segments of the conversation that a session belongs to.")
 @click.option("--work", metavar="ID", help="The conversation with its delegates.")

@@ -9,6 +9,7 @@ import click
 from state_ledger.cli import output
 from state_ledger.cli.consent import Consent
 from state_ledger.cli.consent import options as consent_options
+from state_ledger.cli.given import StorePath
 
 SHOWN = 50
 """Troubles that are named one by one."""
@@ -16,7 +17,7 @@ SHOWN = 50
 
 @click.command(name="import")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.argument("path", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("path", type=StorePath(dir_okay=False))
 @consent_options
 @output.told()
 def import_(files: tuple[Path, ...], path: Path, consent: Consent) -> None:

@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 from typing import IO, Any
 
 from state_ledger import questions
+from state_ledger.errors import StateLedgerError
 from state_ledger.portability.formats import csv_rows
 from state_ledger.portability.scope import NothingToExport
 from state_ledger.questions import OutOfTime, Question, UnknownQuestion
+from state_ledger.questions.engines import Books
 from state_ledger.redact import Redactor, Report
 from state_ledger.settings import Settings
 from state_ledger.sqlite import Connection, sqlite3
@@ -25,11 +27,23 @@ TIME_FACTOR = 12
 IN_MEMORY = 4 << 20
 """Bytes of a file that are kept in memory before it goes to disk."""
 
+MOST_AT_ONCE = 1_000_000
+"""Rows that an engine other than SQLite may give, which are all in memory at one time."""
+
 FORMS = ("csv", "json", "ndjson", "parquet")
 _NO_LIMIT = 10**14
 _ROWS_AT_ONCE = 500
 
 Row = tuple[Any, ...]
+
+
+class TooManyRows(StateLedgerError):
+    """An answer that is too long to be made into a file."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"The question {name} has more than {MOST_AT_ONCE:,} rows. Ask for less: a period, a host, or a limit."
+        )
 
 
 @dataclass(frozen=True)
@@ -62,7 +76,7 @@ class QuestionFile:
 
 
 def make(
-    connection: Connection,
+    connection: Connection | Books,
     name: str,
     parameters: Mapping[str, str],
     form: str,
@@ -91,7 +105,8 @@ def make(
             else:
                 writer(file, asked, asked.pages(connection, redactor))
         finally:
-            connection.set_progress_handler(None, 0)
+            if not isinstance(connection, Books):
+                connection.set_progress_handler(None, 0)
         if not asked.count and not may_be_empty:
             raise NothingToExport(f"There is nothing to export: the question {name} has no rows for these parameters.")
     except BaseException:
@@ -106,7 +121,7 @@ class _Asked:
     """One question with its parameters, and how much of the answer was read."""
 
     def __init__(self, question: Question, parameters: Mapping[str, str], settings: Settings) -> None:
-        bounds = _Bounds(settings.zone_name, settings.day_rule)
+        self._bounds = bounds = _Bounds(settings.zone_name, settings.day_rule)
         self.question = question
         self.checked = question.check(parameters, bounds)
         self._bound = {p.name: parameters.get(p.name, "").strip() for p in question.parameters}
@@ -120,8 +135,11 @@ class _Asked:
         self.count = 0
         self.complete = True
 
-    def pages(self, connection: Connection, redactor: Redactor | None) -> Iterator[list[Row]]:
-        """The rows, some at a time. Raises OutOfTime."""
+    def pages(self, connection: Connection | Books, redactor: Redactor | None) -> Iterator[list[Row]]:
+        """The rows, some at a time. Raises OutOfTime, and TooManyRows where an engine gives them all at once."""
+        if isinstance(connection, Books):
+            yield from self._pages_of(connection, redactor)
+            return
         deadline = time.monotonic() + self._limit_ms / 1000
         connection.set_progress_handler(lambda: int(time.monotonic() > deadline), questions.STEPS_BETWEEN_LOOKS)
         try:
@@ -137,6 +155,21 @@ class _Asked:
             if "interrupted" in str(error):
                 raise OutOfTime(self.question.name, self._limit_ms) from error
             raise
+
+
+    def _pages_of(self, books: Books, redactor: Redactor | None) -> Iterator[list[Row]]:
+        bound = dict(self._bound)
+        if "limit" in bound:
+            bound["limit"] = str(min(int(bound["limit"]), MOST_AT_ONCE + 1))
+        self.columns, rows = books.answer(self.question, self._bounds, bound, self._limit_ms)
+        if len(rows) > MOST_AT_ONCE:
+            raise TooManyRows(self.question.name)
+        if self._limit is not None and len(rows) > self._limit:
+            rows, self.complete = rows[: self._limit], False
+        self.count = len(rows)
+        for at in range(0, len(rows), _ROWS_AT_ONCE):
+            page = rows[at : at + _ROWS_AT_ONCE]
+            yield page if redactor is None else [_redacted(row, redactor) for row in page]
 
 
 def _redacted(row: Row, redactor: Redactor) -> Row:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from state_ledger.cli import output
+from state_ledger.cli.given import StorePath
 
 if TYPE_CHECKING:
     from state_ledger.prices import Price, PriceBook, Span
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 @click.option("--base-url", default="", metavar="URL", help="Address the calls go to, as the store names it.")
 @click.option("--on", "day", type=click.DateTime(["%Y-%m-%d"]), help="Price of this day (UTC); by default today.")
 @click.option("--prices", "table", metavar="FILE", help="Your own price table (YAML).")
-@click.option("--check", "store", type=click.Path(path_type=Path), metavar="PATH", help="Every model of a store.")
+@click.option("--check", "store", type=StorePath(reads=True), metavar="PATH", help="Every model of a store.")
 @output.json_option
 @click.pass_context
 @output.told()

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from state_ledger.cli import given, output
+from state_ledger.cli.given import StorePath
 
 if TYPE_CHECKING:
     from state_ledger.profiles import Profile
 
 
 @click.command()
-@click.argument("paths", nargs=-1, metavar="[PATH]...", type=click.Path(path_type=Path))
+@click.argument("paths", nargs=-1, metavar="[PATH]...", type=StorePath(reads=True))
 @output.json_option
 def profiles(paths: tuple[Path, ...], as_json: bool) -> None:
     """Lists your stores and what is in each.

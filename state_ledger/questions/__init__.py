@@ -42,7 +42,9 @@ STEPS_BETWEEN_LOOKS = 5000
 FENCE = "-- ---"
 
 OF_STORES = "stores"
-"""The group of the questions that are only asked of several stores at once."""
+OF_FLEET = "fleet"
+OF_SEVERAL = frozenset({OF_STORES, OF_FLEET})
+"""The groups of the questions that are only asked of several stores at once, or only of the books of a fleet."""
 
 SOURCE = "state-ledger"
 """Under which Datasette 1.0 keeps the canned queries."""
@@ -289,13 +291,19 @@ def in_time(connection: Connection, name: str, limit_ms: int) -> Iterator[None]:
 @lru_cache(maxsize=1)
 def load() -> dict[str, Question]:
     """All canned queries that a store answers, by name, read once per process; those that can be used."""
-    return {name: question for name, question in _all()[0].items() if question.group != OF_STORES}
+    return {name: question for name, question in _all()[0].items() if question.group not in OF_SEVERAL}
 
 
 @lru_cache(maxsize=1)
 def of_stores() -> dict[str, Question]:
     """The canned queries that only several stores at once answer, by name."""
     return {name: question for name, question in _all()[0].items() if question.group == OF_STORES}
+
+
+@lru_cache(maxsize=1)
+def of_fleet() -> dict[str, Question]:
+    """The canned queries that only the books of a fleet answer, by name."""
+    return {name: question for name, question in _all()[0].items() if question.group == OF_FLEET}
 
 
 def malformed() -> tuple[str, ...]:
@@ -329,7 +337,7 @@ def named(name: str) -> Question | None:
     Raises MalformedQuestion, also where two have the name.
     """
     every = assets.folder("canned_queries").glob("*/*.sql")
-    paths = [path for path in every if path.stem == name and path.parent.name != OF_STORES]
+    paths = [path for path in every if path.stem == name and path.parent.name not in OF_SEVERAL]
     if len(paths) > 1:
         raise MalformedQuestion(f"{paths[0].name}: two canned queries are named {name}.")
     return _kept(paths[0]) if paths else None

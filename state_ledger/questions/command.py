@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from state_ledger.cli import given, output
+from state_ledger.cli.given import StorePath
 
 if TYPE_CHECKING:
     from state_ledger.questions import Question, Result
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("name", required=False)
-@click.argument("path", required=False, type=click.Path(path_type=Path))
+@click.argument("path", required=False, type=StorePath(reads=True))
 @given.param_option
 @click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from state_ledger import questions
-from state_ledger.questions import OF_STORES, Question, of_stores
+from state_ledger.questions import OF_FLEET, OF_STORES, Question, of_fleet, of_stores
 from state_ledger.questions.parameters import COMMON, Parameter
 
 INTRODUCTION = f"""# Canned queries
@@ -16,7 +16,8 @@ INTRODUCTION = f"""# Canned queries
 Each of them is a page with a form, rows and, where it helps, a chart, at `/<store>/<name>`; rows as JSON at
 `/<store>/<name>.json?_shape=objects` and at `/<store>/-/ask/<name>.json`, every row as CSV at `/<store>/<name>.csv`.
 In a terminal `state-ledger query <name>`, to a file `state-ledger export --question <name>`, over several stores
-`/-/ledger/all/<name>`; those of the group {OF_STORES} are asked there only. What the figures mean stands in
+`/-/ledger/all/<name>`, over a fleet `/-/ledger/fleet/<name>`; those of the groups {OF_STORES} and {OF_FLEET} are asked
+there only. What the figures mean stands in
 [accounting.md](accounting.md), the views they read in [semantic-layer.md](semantic-layer.md).
 
 Parameters go into the address. One that is left out has its default; a value that cannot be meant is refused, with
@@ -31,7 +32,7 @@ def render() -> str:
 
 
 def _all() -> list[Question]:
-    return [*questions.load().values(), *of_stores().values()]
+    return [*questions.load().values(), *of_stores().values(), *of_fleet().values()]
 
 
 def _groups() -> list[str]:

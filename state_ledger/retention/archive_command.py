@@ -11,13 +11,14 @@ import click
 from state_ledger.cli import consent as consents
 from state_ledger.cli import output
 from state_ledger.cli.consent import Consent
+from state_ledger.cli.given import StorePath
 from state_ledger.pages.figures import plural
 from state_ledger.retention.options import Asked
 from state_ledger.retention.options import options as filters
 
 
 @click.command()
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=StorePath())
 @click.argument("sessions", nargs=-1, metavar="[SESSION]...")
 @filters
 @click.option("--undo", is_flag=True, help="Show what is archived again.")

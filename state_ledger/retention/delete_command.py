@@ -11,6 +11,7 @@ import click
 from state_ledger.cli import consent as consents
 from state_ledger.cli import output
 from state_ledger.cli.consent import Consent
+from state_ledger.cli.given import StorePath
 from state_ledger.pages.figures import plural
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=StorePath())
 @click.argument("sessions", nargs=-1, required=True, metavar="SESSION...")
 @click.option("--dry-run", is_flag=True, help="Say what would be done; change nothing.")
 @consents.options

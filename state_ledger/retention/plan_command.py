@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from state_ledger.cli import output
+from state_ledger.cli.given import StorePath
 from state_ledger.retention.options import Asked
 from state_ledger.retention.options import options as filters
 
@@ -15,7 +16,7 @@ _REASONS = ("too_recent", "no_time", "never_ended", "locked", "pinned", "in_use"
 
 
 @click.command()
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=StorePath())
 @filters
 @click.option("--ids", is_flag=True, help="Only the ids of what would be deleted, one a line.")
 @click.option("--stay", type=click.Choice(_REASONS), help="Only the ids of what stays for this reason, one a line.")

@@ -12,6 +12,7 @@ import click
 from state_ledger.cli import consent as consents
 from state_ledger.cli import output
 from state_ledger.cli.consent import Consent
+from state_ledger.cli.given import StorePath
 from state_ledger.pages.figures import plural
 from state_ledger.retention.options import Asked
 from state_ledger.retention.options import options as filters
@@ -26,7 +27,7 @@ _NAMED = 5
 
 
 @click.command()
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=StorePath())
 @filters
 @click.option(
     "--export", "folder", type=click.Path(path_type=Path, file_okay=False),

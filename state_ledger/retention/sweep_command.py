@@ -10,11 +10,12 @@ import click
 from state_ledger.cli import consent as consents
 from state_ledger.cli import output
 from state_ledger.cli.consent import Consent
+from state_ledger.cli.given import StorePath
 from state_ledger.pages.figures import plural
 
 
 @click.command()
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=StorePath())
 @click.argument("sessions", nargs=-1, metavar="[SESSION]...")
 @click.option("--idle-days", type=click.FloatRange(0), help="Open sessions without activity for so many days.")
 @click.option("--source", help="Only sessions of this source.")

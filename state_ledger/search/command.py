@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from state_ledger.cli import given, output
+from state_ledger.cli.given import StorePath
 from state_ledger.errors import StateLedgerError
 from state_ledger.search import marks
 from state_ledger.search.request import ROUTES, SORTS, Answer, Hit, Request
@@ -18,7 +19,7 @@ from state_ledger.search.request import ROUTES, SORTS, Answer, Hit, Request
 
 @click.command()
 @click.argument("text")
-@click.argument("paths", nargs=-1, metavar="[PATH]...", type=click.Path(path_type=Path))
+@click.argument("paths", nargs=-1, metavar="[PATH]...", type=StorePath(reads=True))
 @click.option("--source", "sources", multiple=True, metavar="NAME", help="Only sessions of this source; repeatable.")
 @click.option("--role", "roles", multiple=True, metavar="NAME", help="Only this role: user, assistant, tool.")
 @click.option("--sort", type=click.Choice(SORTS), default="newest", show_default=True, help="Order of the hits.")

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from state_ledger import questions, redact
 from state_ledger.connection import decode_text, open_for_reading
@@ -229,9 +229,14 @@ class Reading:
         }
 
     @property
-    def connection(self) -> Several:
-        """What questions are asked on: `questions.ask`, or `pages.Ask`."""
+    def source(self) -> Several:
+        """What questions are asked of: by `questions.ask`, or `pages.Ask`."""
         return self.shelf.books
+
+    @property
+    def settings(self) -> Settings:
+        """Those of the shelf."""
+        return self.shelf.settings
 
     @property
     def present(self) -> list[Member]:
@@ -247,9 +252,15 @@ class Reading:
         return said
 
     @property
+    def about(self) -> dict[str, Any]:
+        """Of which stores an answer is and of which it is not, and how many copies were left out, for programs."""
+        shown = [each.name for each in self.present if not self.only or each.name in self.only]
+        return {"stores": shown, "left_out": self.missing, "late": self.late, "copies_left_out": self.copies}
+
+    @property
     def copies(self) -> int:
         """How many copies of sessions do not count, since another store has more of the record."""
-        (row,) = self.connection.execute("SELECT count(*) FROM ledger_copies").fetchall()
+        (row,) = self.source.execute("SELECT count(*) FROM ledger_copies").fetchall()
         return int(row[0])
 
     def ask(self, name: str, parameters: Mapping[str, str] | None = None) -> Result:
@@ -258,14 +269,14 @@ class Reading:
         Rows about one session have its store in `store`. Raises what `questions.ask_in_time` raises, and
         NotOverStores.
         """
-        question = self.connection.questions.get(name)
+        question = self.source.questions.get(name)
         if question is not None and of_one_session(question):
             return self._ask_owner(name, dict(parameters or {}))
-        return questions.ask_in_time(self.connection, name, parameters, settings=self.shelf.settings)
+        return questions.ask_in_time(self.source, name, parameters, settings=self.shelf.settings)
 
     def place(self, session_name: str) -> tuple[Member, str] | None:
         """The store whose copy of a session counts, and the id there; None for a session that no store has."""
-        row = self.connection.execute(
+        row = self.source.execute(
             "SELECT store, stored_id FROM ledger_places WHERE session_id = ?"
             " UNION ALL SELECT store, stored_id FROM ledger_places WHERE stored_id = ? LIMIT 1",
             (session_name, session_name),
@@ -281,7 +292,7 @@ class Reading:
         wanted = session_name.strip()
         if not wanted:
             newest = "SELECT session_id FROM ledger_session_facts ORDER BY started_at DESC, session_id DESC LIMIT 1"
-            row = self.connection.execute(newest).fetchone()
+            row = self.source.execute(newest).fetchone()
             wanted = str(row[0]) if row else ""
         found = self.place(wanted)
         if found is not None:
@@ -292,7 +303,7 @@ class Reading:
 
     def counting_copy(self, member: Member, session_id: str) -> str | None:
         """The name of the store whose copy of a session counts in the place of this one; None where this one does."""
-        row = self.connection.execute(
+        row = self.source.execute(
             "SELECT (SELECT t.name FROM store AS t JOIN session AS o ON o.store = t.number WHERE o.key = s.instead)"
             " FROM session AS s JOIN store AS m ON m.number = s.store"
             " WHERE m.name = ? AND s.id = ? AND s.instead IS NOT NULL",
@@ -351,7 +362,7 @@ class Reading:
             result = questions.ask_in_time(store, name, parameters | {"session": stored}, settings=self.shelf.settings)
         rows = [(*row, member.name) for row in result.rows]
         return Result(
-            self.connection.questions[name], [*result.columns, "store"], rows, result.parameters, result.truncated
+            self.source.questions[name], [*result.columns, "store"], rows, result.parameters, result.truncated
         )
 
 

@@ -23,7 +23,7 @@ _OF_TEXTS = frozenset({"session_messages", "cost_drivers"})
 @lru_cache(maxsize=1)
 def catalogue() -> Mapping[str, Question]:
     """All questions by name; those whose rows are about a session or a file have `store` and `host` at their end."""
-    known = {**questions.load(), **questions.of_stores()}
+    known = {**questions.load(), **questions.of_stores(), **questions.of_fleet()}
     return {name: _with_places(question) for name, question in known.items() if name not in _OF_FULL_TEXT}
 
 

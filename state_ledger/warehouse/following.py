@@ -64,14 +64,21 @@ class Followed:
         self._loading = threading.Lock()
 
     @contextmanager
-    def books(self) -> Iterator[Warehouse]:
-        """The books as they are now, which stay so within. Raises LakeError, EngineError where there are none yet."""
-        if self._warehouse is None or time.monotonic() - self._looked_at > self._look_every_s:
+    def books(self, wait_s: float | None = None) -> Iterator[Warehouse]:
+        """The books as they are now, which stay so within. Raises LakeError, EngineError where there are none yet.
+
+        wait_s: seconds after which a load that is under way is not waited for any longer; no load is begun then,
+        since something else calls `look`.
+        """
+        if wait_s is None and (
+            self._warehouse is None or time.monotonic() - self._looked_at > self._look_every_s
+        ):
             self._bring_up()
         with self._free:
-            self._free.wait_for(lambda: not self._changing)
+            there = self._free.wait_for(lambda: not self._changing and self._warehouse is not None, wait_s)
             warehouse = self._warehouse
-            assert warehouse is not None, "they were brought up"
+            if not there or warehouse is None:
+                raise EngineError("The lake is being read, which goes on. Try again in a while.")
             self._users += 1
         try:
             yield warehouse
@@ -79,6 +86,14 @@ class Followed:
             with self._free:
                 self._users -= 1
                 self._free.notify_all()
+
+    def look(self) -> str:
+        """Brings the books up to date now. Gives a text that changes with them. Raises LakeError, EngineError."""
+        with self._loading:
+            self._load()
+            self._looked_at = time.monotonic()
+        warehouse = self._warehouse
+        return "" if warehouse is None else str(warehouse.state.generation)
 
     def close(self) -> None:
         """Gives back the file."""
@@ -137,7 +152,7 @@ class Followed:
         try:
             self._path.chmod(0o600)
             loading.prepare(writer)
-            loading.load(writer, lake, self._told)
+            loading.load(writer, lake, self._told, zone=self._settings.zone_name)
         finally:
             writer.close()
         return Warehouse(self._open(lambda: DuckDB(self._path, read_only=True)), self._settings)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 from state_ledger.search.query import Node
 from state_ledger.search.request import Request
@@ -11,6 +11,9 @@ from state_ledger.warehouse.books import Store, Warehouse
 from state_ledger.warehouse.native import held
 from state_ledger.warehouse.searching import conditions, needed
 from state_ledger.warehouse.searching.order import BUCKET_S, Axis, ById, ByTime, Place, Window
+from state_ledger.warehouse.views import is_visible
+
+T = TypeVar("T")
 
 _CELLS = ("place", "store", "host", "id", "session_id", "timestamp", "role", "text", "tool_name", "tool_calls")
 
@@ -36,8 +39,7 @@ class Messages:
         without_tools = ["m.role <> 'tool'"] if inside else []
         self._where = " AND ".join([*self._filters(), *without_tools, self._writer.of(needed.of(root))])
         self._of_stores = " AND ".join(self.visible("m")) or "1 = 1"
-        copied = f"SELECT m.id FROM {held('message_copies')} AS m WHERE {self._of_stores} LIMIT 1"
-        self._has_copies = bool(self._dialect.run(copied)[1])
+        self._has_copies = self._remembered("copies", self._copied)
         self.has_timeless = False
         self.axis = self._axis()
 
@@ -81,7 +83,7 @@ class Messages:
         if len(self.stores) < len(self._warehouse.stores):
             found.append(f"{alias}.place IN ({', '.join(map(str, sorted(self.stores)))})")
         if state.hidden:
-            visible = f"SELECT v.file FROM visible AS v WHERE v.generation = {state.generation}"
+            visible = f"SELECT v.file FROM fleet_visible AS v WHERE v.generation = {state.generation}"
             found.append(f"{alias}.file IN ({visible})")
         return found
 
@@ -137,14 +139,29 @@ class Messages:
     def _axis(self) -> Axis:
         newest_first = self._request.newest_first
         if len(self.stores) == 1:
-            sql = self.rows("m.id AS id", "1 = 1")
-            _, rows = self._dialect.run(f"SELECT min(id) AS low, max(id) AS high FROM ({sql}) AS found")
-            low, high = rows[0]
-            return ById(None if low is None else (int(low), int(high)), newest_first)
-        hours = self._hours()
+            return ById(self._remembered("ends", self._ends), newest_first)
+        hours = self._remembered("hours", self._hours)
         self.has_timeless = None in hours and self._request.since is None and self._request.until is None
         counted = sorted((hour, number) for hour, number in hours.items() if hour is not None)
         return ByTime(counted, newest_first)
+
+    def _remembered(self, what: str, find: Callable[[], T]) -> T:
+        """Something about these stores, which is found out once."""
+        key = what, frozenset(self.stores)
+        known: dict[Any, T] = self._warehouse.remembered
+        if key not in known:
+            known[key] = find()
+        return known[key]
+
+    def _copied(self) -> bool:
+        """Whether messages are stored more than once."""
+        copied = f"SELECT m.id FROM {held('message_copies')} AS m WHERE {self._of_stores} LIMIT 1"
+        return bool(self._dialect.run(copied)[1])
+
+    def _ends(self) -> tuple[int, int] | None:
+        sql = self.rows("m.id AS id", "1 = 1")
+        ((low, high),) = self._dialect.run(f"SELECT min(id) AS low, max(id) AS high FROM ({sql}) AS found")[1]
+        return None if low is None else (int(low), int(high))
 
     def _hours(self) -> dict[int | None, int]:
         """How many messages the stores have in each hour; None: without a time."""

@@ -1,0 +1,122 @@
+"""What holds the books of a fleet once it is opened, whichever engine it is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+from state_ledger.errors import StateLedgerError
+from state_ledger.fleet.places import Where
+from state_ledger.settings import Settings
+
+if TYPE_CHECKING:
+    from state_ledger.questions import Question
+    from state_ledger.warehouse import Warehouse
+    from state_ledger.warehouse.dialect import Dialect
+
+EXTRAS = {"lake": "lake", "clickhouse": "lake,clickhouse", "postgresql": "lake,postgresql"}
+"""The extras of this package that each kind of place needs."""
+
+
+class Source(Protocol):
+    """Books of a fleet. Used by many threads at once."""
+
+    @property
+    def notices(self) -> list[str]:
+        """Sentences on what the last look could not read."""
+
+    def look(self) -> str:
+        """Brings the books up to date, which may take long. Gives a text that changes with them.
+
+        Raises StateLedgerError.
+        """
+
+    def books(self, wait_s: float) -> AbstractContextManager[Warehouse]:
+        """The books as they are; raises StateLedgerError where they cannot be had within `wait_s` seconds."""
+
+    def is_current(self, warehouse: Warehouse) -> bool:
+        """Whether what was read from these books is of one state, since they were not changed meanwhile."""
+
+
+def opened(where: Where, settings: Settings) -> Source:
+    """Opens a place. Raises StateLedgerError, also where an extra of this package is missing."""
+    with _needing(where):
+        return _OfLake(where.address, settings) if where.kind == "lake" else _OnServer(where, settings)
+
+
+def catalogue_of(where: Where) -> Mapping[str, Question]:
+    """The questions that the books of a place answer. Raises StateLedgerError where an extra is missing."""
+    with _needing(where):
+        from state_ledger.warehouse.catalogue import catalogue
+
+        return catalogue()
+
+
+@contextmanager
+def _needing(where: Where) -> Iterator[None]:
+    """Says which extra of this package is missing for a place."""
+    try:
+        yield
+    except ImportError as error:
+        extras = EXTRAS[where.kind]
+        raise StateLedgerError(
+            f"To read {where.called}, install what it takes: pip install 'state-ledger[{extras}]'"
+            f" ({error.name or error} is missing)."
+        ) from error
+
+
+class _OfLake:
+    """A lake, which DuckDB reads."""
+
+    def __init__(self, url: str, settings: Settings) -> None:
+        from state_ledger.warehouse import Followed
+
+        self._followed = Followed(url, settings, look_every_s=math.inf)
+
+    @property
+    def notices(self) -> list[str]:
+        return list(self._followed.notices)
+
+    def look(self) -> str:
+        return self._followed.look()
+
+    def books(self, wait_s: float) -> AbstractContextManager[Warehouse]:
+        return self._followed.books(wait_s)
+
+    def is_current(self, warehouse: Warehouse) -> bool:
+        return True  # they stay as they are while they are read
+
+
+class _OnServer:
+    """A warehouse on a server, which others fill."""
+
+    def __init__(self, where: Where, settings: Settings) -> None:
+        self.notices: list[str] = []
+        self._dialect = _dialect_of(where)
+        self._settings = settings
+        self._held: Warehouse | None = None
+
+    def look(self) -> str:
+        from state_ledger.warehouse import Warehouse, loading
+
+        if self._held is None or not self.is_current(self._held):
+            if not loading.newest(self._dialect):
+                raise StateLedgerError("Nothing was loaded there yet.")
+            self._held = Warehouse(self._dialect, self._settings)
+        return str(self._held.state.generation)
+
+    @contextmanager
+    def books(self, wait_s: float) -> Iterator[Warehouse]:
+        assert self._held is not None, "it was looked at"
+        yield self._held
+
+    def is_current(self, warehouse: Warehouse) -> bool:
+        from state_ledger.warehouse import loading
+
+        return loading.newest(self._dialect) == warehouse.state.generation
+
+
+def _dialect_of(where: Where) -> Dialect:
+    raise StateLedgerError(f"{where.called} cannot be read yet")
