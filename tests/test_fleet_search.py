@@ -40,6 +40,8 @@ def call(name: str, arguments: dict[str, Any], *, escaped: bool) -> str:
     return json.dumps([{"function": {"name": name, "arguments": inner}}], ensure_ascii=escaped)
 
 
+CALLS = [call("lookup", {"q": "杭州西湖 Zürich 🎉"}, escaped=escaped) for escaped in (True, False)]
+
 EVERY_SCRIPT = (
     *PUNCTUATED,
     *MIXED,
@@ -60,8 +62,8 @@ EVERY_SCRIPT = (
     "\u1112\u1161\u11ab jamo 한 syllable",
     "ガギグ か\u3099き\u3099 kana",
     {"content": structured("lighthouse sketch", "西湖划船\nnextline café")},
-    {"role": "assistant", "content": "", "tool_name": "atlas", "tool_calls": call("lookup", {"q": "杭州西湖 Zürich"}, escaped=True)},
-    {"role": "assistant", "content": "", "tool_name": "atlas", "tool_calls": call("lookup", {"q": "杭州西湖 Zürich 🎉"}, escaped=False)},
+    {"role": "assistant", "content": "", "tool_name": "atlas", "tool_calls": CALLS[0]},
+    {"role": "assistant", "content": "", "tool_name": "atlas", "tool_calls": CALLS[1]},
     {"role": "tool", "tool_name": "read_file", "content": "def main():\n    return rollback(Käse)"},
     {"role": "tool", "content": "kubernetes pods"},
     {"content": "kubernetes cluster, rewound", "active": 0},
@@ -72,16 +74,17 @@ EVERY_SCRIPT = (
 QUERIES = (
     "#482", "lib/parser.rs", "shouldn't", "73%", "bob.k@mail.example", "off-by-one", "max_retry_count", "$9", "x,y",
     '"wolf again"', r"D:\work", "C++", "(pay OR memory) NOT 73%", "issue OR max_retry_count", "wolf AND OR issue",
-    "again NOT memory NOT wolf", "杭州", "杭州西湖", "부산", "ホテル", "nginx", "kb", "湖", "杭州 NOT 天气", "latin OR 京都",
-    "nginx 步骤", "重启nginx", "ngi*", '"nginx代理"', "NGINX代", "cafe", "café", "CAFÉ", "resume", "naive", "facade",
+    "again NOT memory NOT wolf", "杭州", "杭州西湖", "부산", "ホテル", "nginx", "kb", "湖", "杭州 NOT 天气",
+    "latin OR 京都", "nginx 步骤", "重启nginx", "ngi*", '"nginx代理"', "NGINX代",
+    "cafe", "café", "CAFÉ", "resume", "naive", "facade",
     "οδος", "ΟΔΟΣ", "οδός", "strasse", "straße", "istanbul", "ışık", "isparta", "ёлка", "елка", "тест*", "ТЕСТОВЫЙ",
     "ไทย", "ภาษา", "สวัส", "ต้อน", "🎉", "🎉🎉", "👩‍💻", "->", "=>", ">", "it's", '"quoted"', "re-index", "-", "'",
     "नमस्ते", "दुनिया", "مَرحبا", "بالعالم", "kelvin", "\u212a", "k*", "\u2126", "still", "ſtill", "and new line",
     '"new line"', "100%_sure", "%", "_", r"\d+", "[a-z]*", "{x:String}", "$q0", "--", ";--", "한", "\u1112", "ガ", "か",
     "lighthouse 西湖", "nextline", "image_url", "lookup", "atlas", "Zürich", "zürich", "西湖 lookup", "杭 NOT 州",
-    "read_file", "main()", "kase", "Käse", "kubernetes", "ubernete", "bernet NOT cluster", "ubern OR wolf", "absentword",
-    "的", "步骤 OR 划船", "e", "nothing here at all", "\u0301", "\ue000", "\x00", "NOT wolf", '"', "(" * 30, "a* b*", "",
-    "ubernete lighthous",
+    "read_file", "main()", "kase", "Käse", "kubernetes", "ubernete", "bernet NOT cluster", "ubern OR wolf",
+    "absentword", "的", "步骤 OR 划船", "e", "nothing here at all", "\u0301", "\ue000", "\x00", "NOT wolf", '"', "(" * 30, "a* b*",
+    "", "ubernete lighthous",
 )  # fmt: skip
 
 Ask = Callable[..., Found]
@@ -165,8 +168,9 @@ def test_one_store_answers_as_it_does_itself(
 ) -> None:
     for name, path in shared_corpora.items():
         one = warehouse.narrowed(hosts=[name])
-        queries = QUERIES if name == "corpus" else QUERIES[::7] if sort == "newest" else ()
-        for query in queries:
+        # Every query where every script is, and some of them elsewhere.
+        step = 1 if STRESS or (name == "corpus" and sort == "newest") else 12 if name == "corpus" else 25
+        for query in QUERIES[::step]:
             request = Request(query, sort=sort, limit=-1)
             found = [each.hit for each in find(one, request).hits]
             assert shown(found) == shown(of_store(path, request)), (name, query)
@@ -195,15 +199,13 @@ def test_what_stands_around_a_hit_is_shown(warehouse: Warehouse, corpus: Path) -
 def test_several_stores_are_merged_by_time(
     warehouse: Warehouse, shared_corpora: dict[str, Path], sort: str
 ) -> None:
-    for query in ("error OR 杭州", "kubernetes", "->", "the cluster", "ubernete", "absentword"):
+    for query in ("error OR 杭州", "->", "ubernete"):
         request = Request(query, sort=sort, limit=-1)
         expected = [
             (f"{name}/main", hit) for name, path in shared_corpora.items() for hit in of_store(path, request)
         ]
-        if any(hit.snippet and query == "ubernete" for _, hit in expected):
-            expected = [pair for pair in expected if "ubernete" in pair[1].snippet]
         sign = -1 if sort == "newest" else 1
-        expected.sort(key=lambda pair: (pair[1].timestamp is None, sign * (pair[1].timestamp or 0), pair[0], sign * pair[1].id))
+        expected.sort(key=lambda pair: (sign * pair[1].timestamp, pair[0], sign * pair[1].id))
         found = find(warehouse, request).hits
         assert [(each.store, each.hit.id) for each in found] == [(name, hit.id) for name, hit in expected], query
         assert [each.host for each in found] == [name.split("/")[0] for name, _ in expected]
@@ -212,7 +214,7 @@ def test_several_stores_are_merged_by_time(
 @pytest.mark.parametrize("hosts", [("corpus",), ()], ids=["one store", "all"])
 def test_pages_give_every_hit_once_in_order(warehouse: Warehouse, hosts: tuple[str, ...]) -> None:
     narrowed = warehouse.narrowed(hosts=hosts)
-    for query, limit in (("kubernetes OR 杭州 OR cafe", 1), ("error OR e* OR the", 97), ("ubernete", 1)):
+    for query, limit in (("kubernetes OR 杭州", 2), ("error OR e* OR the", 700), ("ubernete", 1)):
         for sort in ("newest", "oldest"):
             whole = find(narrowed, Request(query, sort=sort, limit=-1)).hits
             paged = every(narrowed, Request(query, sort=sort, limit=limit))
@@ -224,11 +226,11 @@ def test_a_search_whose_time_is_over_is_gone_on_with(
     warehouse: Warehouse, hosts: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Small windows, and no time at all: each answer looks through one of them."""
-    monkeypatch.setattr(looking, "FIRST_WINDOW", 900)
+    monkeypatch.setattr(looking, "FIRST_WINDOW", 1500)
     narrowed = warehouse.narrowed(hosts=hosts)
-    for query in ("pagination error", "lentils OR kubernetes", "absentword", "aginatio"):
+    for query in ("pagination error", "absentword", "aginatio"):
         for sort in ("newest", "oldest"):
-            request = Request(query, sort=sort, limit=25)
+            request = Request(query, sort=sort, limit=40)
             whole = find(narrowed, replaced(request, limit=-1)).hits
             first = find(narrowed, request, budget_s=0.0)
             assert first.after is not None
@@ -252,22 +254,24 @@ def test_hits_are_counted_up_to_a_bound(warehouse: Warehouse) -> None:
 LETTERS = "abcxyzABCäÖéßñжЖλΣς0١9杭州西湖부산ホテルสวัสไทย🎉"
 PIECES = st.text(st.sampled_from(LETTERS + "   .,-'_#/\u0301\u2019\\%\n>"), max_size=12)
 TEXTS = st.lists(
-    st.builds("".join, st.lists(PIECES | st.sampled_from(["kb", "杭州", "Σς", "cafe\u0301", "\u1112\u1161"]), max_size=4)),
-    min_size=1, max_size=6,
-)  # fmt: skip
+    st.lists(PIECES | st.sampled_from(["kb", "杭州", "Σς", "cafe\u0301", "\u1112\u1161"]), max_size=4).map("".join),
+    min_size=1,
+    max_size=6,
+)
+Offered = Callable[[str, Sequence[tuple[str, str]], str], set[int]]
 ASKED = st.lists(PIECES | st.sampled_from(["OR", "NOT", "AND", "(", ")", "kb*", "é*", "杭", '"a b"']), max_size=4)
 
 
 @pytest.fixture(scope="module")
-def offering(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str, Sequence[tuple[str, str]], str], set[int]]]:
+def offering(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Offered]:
     """Which of some messages, given as text and tool calls, an engine offers for a query."""
     made: dict[str, Any] = {}
 
     def offered(name: str, rows: Sequence[tuple[str, str]], query: str) -> set[int]:
         if name not in made:
             made[name] = fleet.engine(name, tmp_path_factory.mktemp(name))
-            columns = (("id", "integer"), ("text", "text"), ("tool_name", "text"), ("tool_calls", "text"), ("timestamp", "real"))
-            made[name].make("texts", columns, ("id",))
+            texts = [(each, "text") for each in ("text", "tool_name", "tool_calls")]
+            made[name].make("texts", (("id", "integer"), *texts, ("timestamp", "real")), ("id",))
             index.prepare(made[name], "texts")
         dialect, pyarrow = made[name], pytest.importorskip("pyarrow")
         highest = dialect.run("SELECT coalesce(max(id), 0) AS highest FROM texts")[1][0][0]
@@ -290,9 +294,11 @@ def offering(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str
 
 
 @pytest.mark.parametrize("name", fleet.ENGINES)
-@hypothesis_settings(max_examples=2000 if STRESS else 60)
+@hypothesis_settings(max_examples=2000 if STRESS else 40)
 @given(texts=TEXTS, asked=ASKED, picked=st.integers(0, 400), escaped=st.booleans())
-def test_what_matches_is_offered(offering: Any, name: str, texts: list[str], asked: list[str], picked: int, escaped: bool) -> None:
+def test_what_matches_is_offered(
+    offering: Offered, name: str, texts: list[str], asked: list[str], picked: int, escaped: bool
+) -> None:
     """For every query and every text: no engine's condition leaves out what is a match."""
     known = [word for text in texts for word in text.split() if word]
     query = " ".join([*asked, known[picked % len(known)]] if known else asked)
@@ -321,10 +327,9 @@ def test_engines_fold_every_character_as_coarsely_as_a_search() -> None:
     _, wrong = dialect.run(f"SELECT one, folded FROM every WHERE {as_there('one')} <> {as_there('folded')}")
     assert wrong == []
     # What is looked for as it stands must be what nothing else is folded to.
-    assert [each for each, other in zip(characters, folded, strict=True) if each != other and conditions._is_plain(other)] == []
-    assert [each for each, other in zip(characters, folded, strict=True) if each != other and conditions._is_plain(each)] == []
-    before, after = index.folding()
-    assert dict(zip(before, after, strict=True)) == {a: b for a, b in zip(characters, folded, strict=True) if a != b}
+    changed = {each: other for each, other in zip(characters, folded, strict=True) if each != other}
+    assert [each for pair in changed.items() for each in pair if conditions._is_plain(each)] == []
+    assert dict(zip(*index.folding(), strict=True)) == changed
     dialect.close()
 
 
@@ -353,16 +358,17 @@ HOSTILE = (
 
 def test_no_query_raises(warehouse: Warehouse, corpus: Path) -> None:
     one = warehouse.narrowed(hosts=["corpus"])
-    for query in HOSTILE:
+    for query in HOSTILE if STRESS or warehouse.name == "duckdb" else HOSTILE[::2]:
         found = find(one, Request(query, limit=-1))
         expected = of_store(corpus, Request(query, limit=-1))
         assert [each.hit.id for each in found.hits] == [each.id for each in expected], query
 
 
-PLACES = st.builds(
-    order.Place, st.none() | st.floats(allow_nan=False, allow_infinity=False, width=32) | st.integers(-(2**62), 2**62),
-    st.none(), st.none(), st.booleans(), st.booleans(),
-) | st.builds(order.Place, st.floats(-1e12, 1e12), st.integers(0, 2**62), st.integers(-(2**62), 2**62), st.booleans(), st.booleans())  # fmt: skip
+IDS = st.integers(-(2**62), 2**62)
+STOPPED = st.none() | IDS | st.floats(-1e12, 1e12)
+PLACES = st.builds(order.Place, STOPPED, found=st.booleans(), inside=st.booleans()) | st.builds(
+    order.Place, STOPPED, IDS, IDS, st.booleans(), st.booleans()
+)
 
 
 @given(PLACES)
@@ -370,7 +376,9 @@ def test_a_place_in_an_address_is_read_back(place: order.Place) -> None:
     assert order.read(order.written(place)) == place
 
 
-@pytest.mark.parametrize("text", ["x", "fw", "fw_", "fw_nan", "fw_inf", "fw_1_2", "zz_1", "fw_1_2_3_4", "fw_1e999", "fw_9" + "9" * 40])
+@pytest.mark.parametrize(
+    "text", ["x", "fw", "fw_", "fw_nan", "fw_inf", "fw_1_2", "zz_1", "fw_1_2_3_4", "fw_1e999", "fw_9" + "9" * 40]
+)
 def test_a_place_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(ParameterError, match="link to the next page"):
         order.read(text)
@@ -389,7 +397,8 @@ def pushed(folder: Path, stores: dict[tuple[str, str], Path], options: dict[tupl
 
 def test_a_secret_that_was_redacted_is_not_found(tmp_path: Path) -> None:
     writer = Writer(tmp_path / "state.db")
-    fill(writer, [f"the key is {SECRET} for now", {"role": "assistant", "tool_calls": call("x", {"key": SECRET}, escaped=True)}])
+    calls = call("x", {"key": SECRET}, escaped=True)
+    fill(writer, [f"the key is {SECRET} for now", {"role": "assistant", "tool_calls": calls}])
     writer.close()
     said = {("h", "p"): Options(with_messages=True)}
     found = pushed(tmp_path / "lake", {("h", "p"): tmp_path / "state.db"}, said)
@@ -461,13 +470,13 @@ def test_stores_of_random_texts_answer_as_they_do_themselves(tmp_path: Path, see
     def text(most: int) -> str:
         return "".join(chance.choices(letters, k=chance.randint(1, most)))
 
-    texts = [text(60) for _ in range(250)]
+    texts = [text(60) for _ in range(150)]
     writer = Writer(tmp_path / "state.db")
     fill(writer, texts)
     writer.close()
     lake = fleet.lake_of(tmp_path / "lake", {("h", "p"): tmp_path / "state.db"}, SETTINGS)
-    queries = [text(3) for _ in range(40)] + [chance.choice(texts)[2:5] for _ in range(40)]
-    queries += [f"{text(2)} {joint} {text(2)}" for joint in ("OR", "NOT", "AND", "") for _ in range(5)]
+    queries = [text(3) for _ in range(12)] + [chance.choice(texts)[2:5] for _ in range(12)]
+    queries += [f"{text(2)} {joint} {text(2)}" for joint in ("OR", "NOT", "AND", "") for _ in range(3)]
     for name in fleet.ENGINES:
         dialect = fleet.engine(name, tmp_path / name)
         found = fleet.loaded(dialect, lake, SETTINGS)
