@@ -21,6 +21,7 @@ from state_ledger.search.sessions import folded_name
 from state_ledger.warehouse import native, rolling, settling, zones
 from state_ledger.warehouse.dialect import Dialect
 from state_ledger.warehouse.native import FOLDED, GENERATION, GENERATIONAL, SIDE, held, number_of, tables_of_lake
+from state_ledger.warehouse.searching import index
 from state_ledger.warehouse.views import State
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ def prepare(dialect: Dialect) -> None:
     """Makes the tables of a warehouse that has none."""
     for table in (*SIDE, *tables_of_lake()):
         dialect.make(table.name, table.columns, table.order)
+    for texts in native.SEARCHED:
+        index.prepare(dialect, held(texts))
     if not _rows(dialect, "SELECT format FROM fleet_warehouse"):
         dialect.insert("fleet_warehouse", _arrow("fleet_warehouse", [(native.FORMAT,)]))
 
