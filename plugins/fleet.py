@@ -92,7 +92,7 @@ def desk(datasette: Datasette) -> Desk | None:
 async def may_view(datasette: Datasette, actor: dict[str, Any] | None) -> bool:
     """Whether an actor may see the fleet: the instance, and what the setting `fleet_allow` says."""
     allowed = registry(datasette).settings.fleet_allow
-    allow = allowed if allowed is None or isinstance(allowed, bool) else dict(allowed)
+    allow = allowed if isinstance(allowed, bool) else dict(allowed)
     return bool(actor_matches_allow(actor, allow)) and await compat.may_view_instance(datasette, actor)
 
 

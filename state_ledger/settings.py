@@ -68,7 +68,7 @@ class Settings:
     redact: whether secrets in texts are replaced wherever the instance shows them.
     lake, clickhouse, postgresql: where the books of a fleet are, one of them: a folder or URL, or a server.
     fleet_refresh_s: seconds after which they are looked at again, when somebody asks.
-    fleet_allow: which visitors see the fleet, an allow block as Datasette's; None is all who may see the instance.
+    fleet_allow: which of the visitors who may see the instance see the fleet, an allow block as Datasette's.
     budgets: what a store may use in a day, a week or a month.
     prices: the user's own price table, a YAML file; '' for none.
     companion: whether the app makes and refreshes the companion of every store it shows.
@@ -97,7 +97,7 @@ class Settings:
     clickhouse: str = ""
     postgresql: str = ""
     fleet_refresh_s: int = 60
-    fleet_allow: Any = None
+    fleet_allow: bool | Mapping[str, Any] = True
     budgets: tuple[Budget, ...] = ()
     query_time_limit_ms: int = 5000
     query_memory_mb: int = 512

@@ -25,7 +25,7 @@
 SELECT m.id, m.session_id, m.timestamp, m.role, m.state, m.text, m.tool_name, m.tool_call_id, m.tool_calls, m.reasoning,
        m.finish_reason, m.sent_verbatim, m.api_content, m.problem
 FROM (
-  SELECT id
+  SELECT id, session_id
   FROM ledger_messages
   WHERE session_id = coalesce(nullif(:session, ''), (SELECT session_id FROM ledger_session_facts ORDER BY started_at DESC, session_id DESC LIMIT 1))
     AND id > :after
@@ -33,5 +33,5 @@ FROM (
   ORDER BY id
   LIMIT :limit
 ) AS k
-JOIN ledger_messages AS m ON m.id = k.id
+JOIN ledger_messages AS m ON m.id = k.id AND m.session_id = k.session_id
 ORDER BY m.id

@@ -250,7 +250,7 @@ async def _frame(
         return frame | {
             "store": every.title,
             "stores": await _switch(datasette, request, every.title),
-            "sections": [Link(label, href, key == section) for label, href, key in every.sections],
+            "sections": [Link(label, href, key != "" and key == section) for label, href, key in every.sections],
             "several": True,
             "finder": {**frame["finder"], "action": every.finder, "label": every.finds, "kept": every.pairs},
             "promise": PROMISE_OF_FLEET if isinstance(every, FleetLinks) else PROMISE,

@@ -8,6 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from state_ledger.ledger.glossary import Meaning
 from state_ledger.pages import figures, provenance, tables
 from state_ledger.pages.links import Links, session_link
 from state_ledger.pages.tables import Cell, Column
@@ -17,6 +18,10 @@ from state_ledger.settings import Settings
 SHOWN = 1000
 """How many rows a page shows; the CSV has all."""
 
+_UNKNOWN = Meaning("", "")
+_PROSE = frozenset({"title", "preview", "text"})
+"""Columns whose values are several words."""
+
 _LINKED = {"session_id": "session", "parent_session_id": "session", "link_session_id": "session",
            "tip_session_id": "session", "conversation_id": "conversation", "work_id": "work"}  # fmt: skip
 
@@ -24,12 +29,12 @@ _LINKED = {"session_id": "session", "parent_session_id": "session", "link_sessio
 def shown(result: Result, at: Links, zone: str) -> dict[str, Any]:
     """Title, description, table and provenance of an answer."""
     question = result.question
-    meanings = [question.columns.get(name) for name in result.columns]
+    meanings = [question.columns.get(name, _UNKNOWN) for name in result.columns]
     columns = [
-        Column(name.replace("_", " "), bool(meaning and meaning.unit), meaning.description if meaning else "")
+        Column(name.replace("_", " "), bool(meaning.unit), meaning.description, wide=name in _PROSE)
         for name, meaning in zip(result.columns, meanings, strict=True)
     ]
-    units = [meaning.unit if meaning else "" for meaning in meanings]
+    units = [meaning.unit for meaning in meanings]
     rows = [
         [_cell(name, unit, value, at, zone) for name, unit, value in zip(result.columns, units, row, strict=True)]
         for row in result.rows[:SHOWN]

@@ -15,11 +15,12 @@ from state_ledger.pages import figures
 
 @dataclass(frozen=True)
 class Column:
-    """A head: its label, whether it holds figures (right-aligned), and what it means in a title."""
+    """A head: its label, whether it holds figures (right-aligned), what it means in a title, whether it holds prose."""
 
     label: str
     number: bool = False
     title: str = ""
+    wide: bool = False
 
 
 @dataclass(frozen=True)
@@ -96,4 +97,4 @@ def _row(cells: Sequence[Cell], kinds: Sequence[str]) -> str:
 
 
 def _kind(column: Column) -> str:
-    return ' class="number"' if column.number else ""
+    return ' class="number"' if column.number else ' class="wide"' if column.wide else ""
