@@ -47,6 +47,7 @@ class Warehouse(engines.Books):
         self.state, self.stores = _read(dialect)
         self.chosen = tuple(each for each in self.stores if chosen is None or each.name in chosen)
         self._listed: tuple[PriceBook, Listed] | None = None
+        self._carriers: dict[str, Carrier] = {}
 
     def narrowed(
         self, *, hosts: Collection[str] = (), profiles: Collection[str] = (), stores: Collection[str] = ()
@@ -62,7 +63,7 @@ class Warehouse(engines.Books):
         ]  # fmt: skip
         other = Warehouse.__new__(Warehouse)
         other.__dict__.update(self.__dict__)
-        other.chosen, other._listed = tuple(chosen), None
+        other.chosen, other._listed, other._carriers = tuple(chosen), None, {}
         return other
 
     def answer(
@@ -74,33 +75,37 @@ class Warehouse(engines.Books):
         if lacks_session(question, asked):
             asked["session"] = self._newest_session(settings, limit_ms)
         try:
-            sql, values = self._carrier(settings, limit_ms).statement(question.compiled(settings, spare_rows=1), asked)
-            columns, rows = self.dialect.run(sql, values, limit_ms)
+            columns, rows = self.run(question.compiled(settings, spare_rows=1), asked, settings, limit_ms)
         except Interrupted as error:
             raise OutOfTime(question.name, limit_ms or 0) from error
         rows = as_sqlite_gives(columns, rows, question)
         return self._with_places(question, columns, rows, settings)
 
-    def run(self, sql: str, bound: Mapping[str, str], settings: ParameterSettings) -> tuple[
-        list[str], list[tuple[Any, ...]]
-    ]:
-        """Columns and rows of any SELECT over the views, in SQLite's dialect. Raises EngineError."""
-        text, values = self._carrier(settings, None).statement(sql, bound)
-        return self.dialect.run(text, values)
+    def run(
+        self, sql: str, bound: Mapping[str, str], settings: ParameterSettings, limit_ms: int | None = None
+    ) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """Columns and rows of any SELECT over the views, in SQLite's dialect. Raises Interrupted, EngineError."""
+        statement = self._carrier(settings).statement(sql, bound)
+        columns, rows = self.dialect.run(statement.text, statement.values, limit_ms)
+        # Of an answer without rows ClickHouse does not tell the columns.
+        return list(statement.columns) or columns, rows
 
     def close(self) -> None:
         """Gives back what the engine has open."""
         self.dialect.close()
 
-    def _carrier(self, settings: ParameterSettings, limit_ms: int | None) -> Carrier:
-        narrowed = len(self.chosen) < len(self.stores)
-        return Carrier(
-            self.dialect, self.state, settings.zone_name, lambda: self.settings.price_book,
-            lambda: self._prices(settings), tuple(each.place for each in self.chosen) if narrowed else None,
-        )  # fmt: skip
-
-    def _prices(self, settings: ParameterSettings) -> Listed:
+    def _carrier(self, settings: ParameterSettings) -> Carrier:
         book = self.settings.price_book
+        carrier = self._carriers.get(settings.zone_name)
+        if carrier is None or carrier.book() is not book:
+            narrowed = len(self.chosen) < len(self.stores)
+            carrier = self._carriers[settings.zone_name] = Carrier(
+                self.dialect, self.state, settings.zone_name, lambda: book, lambda: self._prices(book, settings),
+                tuple(each.place for each in self.chosen) if narrowed else None,
+            )  # fmt: skip
+        return carrier
+
+    def _prices(self, book: PriceBook, settings: ParameterSettings) -> Listed:
         if self._listed is None or self._listed[0] is not book:
             prices.load()
             key = ", ".join(f"coalesce({name}, '') AS {name}" for name in KEY)
@@ -155,7 +160,7 @@ def _read(dialect: Dialect) -> tuple[State, tuple[Store, ...]]:
     stores = [
         Store(int(place), store, host, profile, float(pushed_at), bool(texts))
         for place, store, host, profile, pushed_at, texts in dialect.run(
-            f"SELECT place, store, host, profile, pushed_at, texts FROM stores {of_this} ORDER BY store"
+            f"SELECT place, store, host, profile, pushed_at, texts FROM fleet_stores {of_this} ORDER BY store"
         )[1]
     ]
     return loading.state_of(dialect, generation), tuple(stores)

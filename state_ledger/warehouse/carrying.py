@@ -1,286 +1,221 @@
 """The SQL of a question, carried over from SQLite's dialect to an engine's.
 
-The files of the canned queries stay as they are. Views are put in by their text, so that a question runs on one
-generation of a warehouse, narrowed to chosen stores, with nothing made in the engine.
+The files of the canned queries stay as they are. The views that a question reads go before it by their text, so
+that it runs on one generation of a warehouse, narrowed to chosen stores, with nothing made in the engine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sqlglot
 from sqlglot import exp
 
-from state_ledger.ledger.days import BUCKET_SECONDS
-from state_ledger.warehouse import rollups, views, zones
-from state_ledger.warehouse.constants import Folded, fold
+from state_ledger.lake.tables import Kind
+from state_ledger.warehouse import portable, rollups, views
+from state_ledger.warehouse.constants import Folded, Value, computed, constants_of, simplify
 from state_ledger.warehouse.dialect import Dialect
-from state_ledger.warehouse.native import FOLDED
+from state_ledger.warehouse.own import put_in_functions
 from state_ledger.warehouse.prices import Listed
 
 if TYPE_CHECKING:
     from state_ledger.prices import PriceBook
 
-_FOLDED = {
-    (f"ledger_{table}", function, argument): name
-    for table, columns in FOLDED.items()
-    for name, (function, argument) in columns.items()
-}
+
+class Statement(NamedTuple):
+    """A statement as an engine takes it. columns: of its answer; () where only the engine knows them."""
+
+    text: str
+    values: Mapping[str, Any]
+    columns: tuple[str, ...]
 
 
-@dataclass(frozen=True)
 class Carrier:
-    """Carries statements over to one engine and one generation.
+    """Carries statements over to one engine and one generation. Used by many threads at once.
 
     places: the numbers of the stores to which answers are narrowed; None for all. zone: for days where the SQL
-    names none. prices: the list prices of all models of the warehouse, made when they are first asked for.
+    names none. prices: the list prices of all models of the warehouse, made when they are first asked for. What was
+    written for a statement is kept, and serves all values of its parameters that lead to the same text.
     """
 
-    dialect: Dialect
-    state: views.State
-    zone: str
-    book: Callable[[], PriceBook]
-    prices: Callable[[], Listed]
-    places: tuple[int, ...] | None = None
+    def __init__(
+        self, dialect: Dialect, state: views.State, zone: str, book: Callable[[], PriceBook],
+        prices: Callable[[], Listed], places: tuple[int, ...] | None = None,
+    ) -> None:
+        self.dialect, self.state, self.zone = dialect, state, zone
+        self.book, self.prices, self.places = book, prices, places
+        self._prepared: dict[str, _Prepared] = {}
+        self._views: dict[str, _View] = {}
 
-    def statement(self, sql: str, bound: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
-        """The text for the engine, and the values that are bound in it."""
-        folded = fold(_parsed(sql).copy(), bound, self.zone, self.book)
+    def statement(self, sql: str, bound: Mapping[str, str]) -> Statement:
+        """The statement for the engine, with these values of its parameters. Raises sqlite3.Error for bad ones."""
+        prepared = self._prepared.get(sql)
+        if prepared is None:
+            prepared = self._prepared[sql] = _Prepared(_parsed(sql).copy())
+        values = dict(zip(prepared.names, computed(prepared.texts, bound, self.zone, self.book), strict=True))
+        written = prepared.written.get(prepared.key(values))
+        if written is None:
+            written = self._write(prepared, values)
+        known = {**values, **written.values, views.NOW: int(time.time())}
+        return Statement(written.text, {name: known[name] for name in written.names}, written.columns)
+
+    def _write(self, prepared: _Prepared, values: Mapping[str, Value]) -> _Written:
+        folded = Folded(prepared.tree.copy(), values)
         tree = folded.tree
-        if self._zones_of_days(folded) <= {self.state.rolled}:
-            rollups.put_in(tree, self.state.rolled)
-        self._put_in_views(folded)
-        _count_by_number(tree)
-        self._put_in_functions(folded)
-        _join_plainly(tree)
-        _take_any_of_a_group(tree)
-        _tell_truth(tree)
-        if not self.dialect.recursion_unites:
-            _end_recursion(tree, self.state.longest)
-        _name_columns(tree)
-        # Lists are bound where they are used; a text may have decided a case that is gone.
-        used = {name for name, value in folded.values.items() if not isinstance(value, str)}
         for node in list(tree.find_all(exp.Placeholder)):
-            used.add(node.name)
-            if isinstance(folded.values[node.name], str):
-                node.replace(self.dialect.parameter(node.name, "text"))
-        return self.dialect.text(tree), {name: value for name, value in folded.values.items() if name in used}
+            if values[node.name] is None:
+                node.replace(exp.Null())
+        simplify(folded)
+        if self._zones_of_days(folded) <= {self.state.rolled}:
+            rollups.put_in(folded, self.state.rolled)
+        put_in_functions(folded, self.dialect, self.zone, self.state.spans, self.prices, self.book)
+        self._plain(tree)
+        columns = () if tree.is_star else tuple(tree.named_selects)  # type: ignore[attr-defined]
+        used = self._put_in_values(tree, folded.values)
+        more = {name: value for name, value in folded.values.items() if name not in values}
+        if self._put_in_views(tree):
+            used.add(views.NOW)
+        if any(table.name == views.PRICES for table in tree.find_all(exp.Table)):
+            more |= self.prices().values
+        used |= more.keys() & {name for name, value in more.items() if isinstance(value, list)}
+        written = _Written(self.dialect.text(tree), tuple(sorted(used)), more, columns)
+        return prepared.keep(written, values, frozenset(folded.consulted))
 
     def _zones_of_days(self, folded: Folded) -> set[str]:
         calls = [call for call in folded.tree.find_all(exp.Anonymous) if call.name.lower() == "local_day"]
         return {str(folded.value(call.expressions[1])[1] or self.zone) for call in calls}
 
-    def _put_in_views(self, folded: Folded) -> None:
-        pending = [folded.tree]
-        while pending:
-            tree = pending.pop()
-            for table in list(tree.find_all(exp.Table)):
-                if not table.name.startswith("ledger_"):
-                    continue
-                select = self._view(folded, table.name)
-                alias = table.alias or table.name
-                put = exp.Subquery(this=select, alias=exp.TableAlias(this=exp.to_identifier(alias)))
-                put.set("joins", table.args.get("joins"))
-                put.meta["view"] = table.name
-                table.replace(put)
-                pending.append(select)
+    def _plain(self, tree: exp.Expr) -> None:
+        """What SQLite reads in its own way is written as every engine reads it."""
+        portable.count_by_number(tree, views.COUNTED_VIEWS)
+        portable.join_plainly(tree)
+        portable.take_any_of_a_group(tree)
+        portable.tell_truth(tree)
+        if not self.dialect.recursion_unites:
+            portable.end_recursion(tree, self.state.longest)
+        portable.name_columns(tree)
 
-    def _view(self, folded: Folded, name: str) -> exp.Expr:
-        if name == views.PRICES:
-            return self.prices().select(self.dialect, folded)
-        tree = _parsed(views.body(name, self.state)).copy()
-        now = fold(tree, {}, self.zone, self.book)
-        assert not now.values, "views have no texts of their own to bind"
-        if self.places is None or name in _OF_VIEWS:
-            return now.tree
-        listed: list[exp.Expr] = [exp.Literal.number(each) for each in self.places] or [exp.Null()]
-        narrowed = exp.Column(this=exp.to_identifier("place"), table=exp.to_identifier("narrowed"))
-        condition: exp.Expr = exp.In(this=narrowed, expressions=listed)
-        if name == "ledger_copies":  # shown where either of the two stores is chosen
-            other = exp.Column(this=exp.to_identifier("place_of_copy"), table=exp.to_identifier("narrowed"))
-            condition = exp.or_(condition, exp.In(this=other, expressions=[each.copy() for each in listed]))
-        return exp.select("*").from_(now.tree.subquery("narrowed")).where(condition)  # type: ignore[attr-defined]
+    def _put_in_values(self, tree: exp.Expr, values: Mapping[str, Any]) -> set[str]:
+        used = set()
+        for node in list(tree.find_all(exp.Placeholder)):
+            value = values[node.name]
+            if not isinstance(value, list):
+                used.add(node.name)
+                node.replace(self.dialect.parameter(node.name, _kind_of(value)))
+        return used
 
-    def _put_in_functions(self, folded: Folded) -> None:
-        for call in list(folded.tree.find_all(exp.Anonymous)):
-            name = call.name.lower()
-            if name == "local_day":
-                call.replace(self._local_day(folded, *call.expressions))
-            elif name in ("canonical_model", "folded_name"):
-                call.replace(_folded_column(call, name))
-            elif name in ("list_price", "priced_as"):
-                self.prices().put_in(call, name, folded, self.dialect, self.book())
-        for length in list(folded.tree.find_all(exp.Length)):
-            if isinstance(length.this, exp.Cast):
-                length.replace(self.dialect.bytes_of(length.this.this))
-        for listed in list(folded.tree.find_all(exp.GroupConcat)):
-            inner = listed.this
-            listed.replace(self.dialect.listed(inner.expressions[0] if isinstance(inner, exp.Distinct) else inner))
+    def _put_in_views(self, tree: exp.Expr) -> bool:
+        """Puts the views that a statement reads before it; whether one of them asks for this moment."""
+        found: dict[str, _View] = {}
 
-    def _local_day(self, folded: Folded, instant: exp.Expr, zone: exp.Expr) -> exp.Expr:
-        known, name = folded.value(zone)
-        assert known, "the zone of a day is a parameter"
-        return day_of(self.dialect, instant, str(name or self.zone), self.state.spans)
+        def read(name: str) -> None:
+            if name not in found:
+                view = self._view(name)
+                for other in view.reads:
+                    read(other)
+                found[name] = view
 
-
-def day_of(dialect: Dialect, instant: exp.Expr, zone: str, spans: Sequence[int]) -> exp.Expr:
-    """The calendar day of an instant as text; NULL for NULL and for what has none."""
-    # Buckets are what most days are asked of: nothing is rounded there.
-    at = instant if isinstance(instant, exp.Column) and instant.name == "bucket" else _bucket_of(instant)
-    known = zones.offsets(tuple(spans), zone)
-    offset: exp.Expr = exp.Literal.number(known[0][1])
-    if len(known) > 1:
-        arms = [
-            exp.If(this=exp.GTE(this=at.copy(), expression=exp.Literal.number(since)), true=exp.Literal.number(seconds))
-            for since, seconds in reversed(known[1:])
+        for name in sorted({table.name for table in tree.find_all(exp.Table) if table.name.startswith("ledger_")}):
+            read(name)
+        with_ = tree.args.get("with_")
+        if with_ is None:
+            with_ = exp.With(expressions=[])
+            tree.set("with_", with_)
+        before: list[exp.Expr] = [
+            exp.CTE(
+                this=exp.Var(this=view.text), alias=exp.TableAlias(this=exp.to_identifier(name)), materialized=False
+            )
+            for name, view in found.items()
         ]
-        offset = exp.Case(ifs=arms, default=offset)
-    moved = exp.Paren(this=exp.Add(this=at.copy(), expression=offset))
-    days = exp.Floor(this=exp.Div(this=moved, expression=exp.Literal.number("86400.0")))
-    low, high = exp.Literal.number(zones.FIRST + 86_400), exp.Literal.number(zones.LAST - 86_400)
-    inside = exp.Between(this=at.copy(), low=low, high=high)
-    return exp.Case(ifs=[exp.If(this=inside, true=dialect.date_text(days))])
+        with_.set("expressions", before + with_.expressions)
+        if not with_.expressions:
+            tree.set("with_", None)
+        return any(view.now for view in found.values())
+
+    def _view(self, name: str) -> _View:
+        if name not in self._views:
+            self._views[name] = self._made(name)
+        return self._views[name]
+
+    def _made(self, name: str) -> _View:
+        if name == views.PRICES:
+            return _View(self.dialect.text(self.prices().select(self.dialect)), (), False)
+        tree = _parsed(views.body(name, self.state)).copy()
+        reads = tuple(sorted({table.name for table in tree.find_all(exp.Table) if table.name.startswith("ledger_")}))
+        if self.places is not None and not reads:
+            tree = _narrowed(tree, name, self.places)
+        self._plain(tree)
+        now = bool(self._put_in_values(tree, {views.NOW: 0}))
+        return _View(self.dialect.text(tree), reads, now)
 
 
-def _bucket_of(instant: exp.Expr) -> exp.Expr:
-    """The beginning of the quarter of an hour in which an instant falls."""
-    length = exp.Literal.number(f"{BUCKET_SECONDS}.0")
-    quarters = exp.Floor(this=exp.Div(this=exp.Paren(this=instant.copy()), expression=length))
-    return exp.Paren(this=exp.Mul(this=quarters, expression=exp.Literal.number(BUCKET_SECONDS)))
+class _View(NamedTuple):
+    """A view as it goes before a statement. reads: the views that it names; now: whether it asks for this moment."""
+
+    text: str
+    reads: tuple[str, ...]
+    now: bool
+
+
+class _Written(NamedTuple):
+    """A statement as it was written. names: the values that are bound in it; values: those that no parameter tells."""
+
+    text: str
+    names: tuple[str, ...]
+    values: Mapping[str, Any]
+    columns: tuple[str, ...]
+
+
+class _Prepared:
+    """A statement, and what of it has to be computed before it can be written.
+
+    tree: is changed. texts, names: the expressions over parameters alone, and what each is called. written: by the
+    values that decided what was written, and the types of all others.
+    """
+
+    def __init__(self, tree: exp.Expr) -> None:
+        names: dict[str, str] = {}
+        for node in constants_of(tree):
+            name = names.setdefault(node.sql(dialect="sqlite"), f"known{len(names)}")
+            node.replace(exp.Placeholder(this=name))
+        self.tree, self.texts, self.names = tree, tuple(names), tuple(names.values())
+        self.written: dict[tuple[Any, ...], _Written] = {}
+        self._consulted: frozenset[str] = frozenset()
+
+    def key(self, values: Mapping[str, Value]) -> tuple[Any, ...]:
+        """What decides how the statement is written."""
+        return tuple(value if name in self._consulted else type(value) for name, value in values.items())
+
+    def keep(self, written: _Written, values: Mapping[str, Value], consulted: frozenset[str]) -> _Written:
+        """Keeps what was written for these values, of which the consulted ones decided."""
+        if not consulted <= self._consulted or len(self.written) >= _MOST_WRITTEN:
+            self._consulted |= consulted
+            self.written = {}
+        self.written[self.key(values)] = written
+        return written
+
+
+_MOST_WRITTEN = 200
+"""Ways in which one statement is kept; a text that decides, as a model to reprice as, may have any value."""
+
+
+def _kind_of(value: Value) -> Kind:
+    return "text" if isinstance(value, str) else "integer" if isinstance(value, int) else "real"
+
+
+def _narrowed(tree: exp.Expr, view: str, places: tuple[int, ...]) -> exp.Expr:
+    """The rows of a view that are of these stores."""
+    listed: list[exp.Expr] = [exp.Literal.number(each) for each in places] or [exp.Null()]
+    condition: exp.Expr = exp.In(this=exp.column("place", table="narrowed"), expressions=listed)
+    if view == "ledger_copies":  # shown where either of the two stores is chosen
+        other = exp.column("place_of_copy", table="narrowed")
+        condition = exp.or_(condition, exp.In(this=other, expressions=[each.copy() for each in listed]))
+    return exp.select("*").from_(tree.subquery("narrowed")).where(condition)  # type: ignore[attr-defined]
 
 
 @lru_cache(maxsize=512)
 def _parsed(sql: str) -> exp.Expr:
     return sqlglot.parse_one(sql, read="sqlite")
-
-
-_OF_VIEWS = frozenset(
-    {"ledger_session_usage", "ledger_session_sums", "ledger_sessions", "ledger_family", "ledger_conversations",
-     "ledger_work", "ledger_places"}
-)  # fmt: skip
-"""Views that read other views alone, which are narrowed already."""
-
-
-def _count_by_number(tree: exp.Expr) -> None:
-    """Rows that stand for several are counted as such."""
-    for count in list(tree.find_all(exp.Count)):
-        select = count.find_ancestor(exp.Select)
-        if not isinstance(count.this, exp.Star) or select is None or select.args.get("joins"):
-            continue
-        source = _from(select).this
-        if source.meta.get("view") in views.COUNTED_VIEWS:
-            number = exp.column("number", table=source.alias)
-            count.replace(exp.Coalesce(this=exp.Sum(this=number), expressions=[exp.Literal.number(0)]))
-
-
-def _from(select: exp.Select) -> exp.From:
-    found = select.args.get("from_") or select.args.get("from")
-    assert isinstance(found, exp.From), "every SELECT here reads something"
-    return found
-
-
-def _folded_column(call: exp.Anonymous, function: str) -> exp.Expr:
-    """The column in which the value of a function of another column was kept when rows were loaded."""
-    column = call.find(exp.Column)
-    select = call.find_ancestor(exp.Select)
-    assert column is not None and select is not None, f"{function} is asked of a column or of a parameter"
-    sources = [_from(select).this, *(join.this for join in select.args.get("joins") or ())]
-    named = next(each for each in sources if not column.table or each.alias == column.table)
-    return exp.column(_FOLDED[named.meta["view"], function, column.name], table=column.table or None)
-
-
-def _join_plainly(tree: exp.Expr) -> None:
-    """SQLite lets a CROSS JOIN have a condition, by which it only fixes the order of loops."""
-    for join in tree.find_all(exp.Join):
-        if join.args.get("on") is not None and join.kind == "CROSS":
-            join.set("kind", None)
-
-
-def _take_any_of_a_group(tree: exp.Expr) -> None:
-    """A column that is the same in all rows of a group need not be grouped by in SQLite."""
-    for select in list(tree.find_all(exp.Select)):
-        group = select.args.get("group")
-        if group is None:
-            continue
-        places = {each.this for each in group.expressions if isinstance(each, exp.Literal)}
-        grouped = {each.name for each in group.expressions if isinstance(each, exp.Column)}
-        for place, shown in enumerate(list(select.expressions), 1):
-            if str(place) in places:
-                continue
-            column = shown.this if isinstance(shown, exp.Alias) else shown
-            if isinstance(column, exp.Column) and column.name not in grouped:
-                shown.replace(exp.alias_(exp.Max(this=column.copy()), shown.alias_or_name))
-
-
-def _name_columns(tree: exp.Expr) -> None:
-    """Every column that is shown has its plain name, also where two tables have one of it; and what orders rows by
-    the name of a shown column says which by its place, since engines differ in what such a name means."""
-    for select in tree.find_all(exp.Select):
-        for shown in list(select.expressions):
-            if isinstance(shown, exp.Column) and shown.table and not isinstance(shown.this, exp.Star):
-                shown.replace(exp.alias_(shown.copy(), shown.name))
-        order = select.args.get("order")
-        if order is None or any(each.is_star for each in select.expressions):
-            continue
-        places = {each.alias: at for at, each in enumerate(select.expressions, 1) if isinstance(each, exp.Alias)}
-        for term in order.expressions:
-            named = term.this
-            if isinstance(named, exp.Column) and not named.table and named.name in places:
-                named.replace(exp.Literal.number(places[named.name]))
-
-
-def _end_recursion(tree: exp.Expr, longest: int) -> None:
-    """A recursion that ends when it finds nothing new ends after as many steps as the longest chain of sessions has."""
-    for cte in list(tree.find_all(exp.CTE)):
-        union = cte.this
-        if not isinstance(union, exp.Union) or not union.args.get("distinct") or not _reads(union.expression, cte.alias):
-            continue
-        step = exp.to_identifier("step")
-        above = next(table for table in union.expression.find_all(exp.Table) if table.name == cte.alias)
-        before = exp.Column(this=step.copy(), table=exp.to_identifier(above.alias_or_name))
-        first, following = union.this, union.expression
-        first.select(exp.alias_(exp.Literal.number(1), "step"), copy=False)
-        following.select(exp.alias_(exp.Add(this=before, expression=exp.Literal.number(1)), "step"), copy=False)
-        following.where(exp.LT(this=before.copy(), expression=exp.Literal.number(longest)), copy=False)
-        following.set("distinct", exp.Distinct())
-        union.set("distinct", False)
-
-
-def _reads(tree: exp.Expr, name: str) -> bool:
-    return any(table.name == name for table in tree.find_all(exp.Table))
-
-
-_PREDICATES = (exp.Predicate, exp.Connector, exp.Not, exp.Boolean)
-
-
-def _tell_truth(tree: exp.Expr) -> None:
-    """A condition that stands as a value is 1 or 0, and a number that stands as a condition is true unless 0."""
-    for node in list(tree.walk(bfs=False))[::-1]:
-        if isinstance(node, exp.Paren):
-            continue
-        if isinstance(node, _PREDICATES):
-            if not _is_condition(node):
-                node.replace(exp.cast(exp.Paren(this=node.copy()), "INT"))
-        elif _is_condition(node):
-            if isinstance(node, exp.Literal) and not node.is_string:
-                node.replace(exp.Boolean(this=float(node.this) != 0))
-            elif not isinstance(node, exp.Null):
-                node.replace(exp.NEQ(this=exp.Paren(this=node.copy()), expression=exp.Literal.number(0)))
-
-
-def _is_condition(node: exp.Expr) -> bool:
-    child = node
-    while isinstance(child.parent, exp.Paren):
-        child = child.parent
-    parent = child.parent
-    if isinstance(parent, (exp.Connector, exp.Not, exp.Where, exp.Having)):
-        return True
-    if isinstance(parent, exp.Join):
-        return child.arg_key == "on"
-    if isinstance(parent, exp.If):
-        of_case = parent.parent
-        return child.arg_key == "this" and not (isinstance(of_case, exp.Case) and of_case.this is not None)
-    return False

@@ -82,30 +82,9 @@ class ClickHouse(Dialect):
         ]
         return exp.select(*cells).from_(rows)
 
-    def date_text(self, days: exp.Expr) -> exp.Expr:
-        return exp.Anonymous(this="toString", expressions=[_date(days)])
-
-    def far_date_text(self, days: exp.Expr) -> exp.Expr:
-        cycles = exp.Floor(
-            this=exp.Div(
-                this=exp.Paren(this=exp.Sub(this=days.copy(), expression=exp.Literal.number(_FIRST_DAY))),
-                expression=exp.Literal.number(_CYCLE),
-            )
-        )
-        near = _date(exp.Sub(this=days.copy(), expression=exp.Mul(this=cycles.copy(), expression=exp.Literal.number(_CYCLE))))
-        year = exp.Add(
-            this=exp.Anonymous(this="toYear", expressions=[near]),
-            expression=exp.Mul(this=cycles, expression=exp.Literal.number(400)),
-        )
-        whole = exp.Anonymous(this="toString", expressions=[exp.Anonymous(this="toInt32", expressions=[year])])
-        padded = exp.Anonymous(
-            this="leftPad", expressions=[whole, exp.Literal.number(4), exp.Literal.string("0")]
-        )
-        rest = exp.Anonymous(
-            this="substring",
-            expressions=[exp.Anonymous(this="toString", expressions=[near.copy()]), exp.Literal.number(5)],
-        )
-        return exp.Anonymous(this="concat", expressions=[padded, rest])
+    def date_text(self, days: exp.Expr, *, far: bool) -> exp.Expr:
+        text = exp.Anonymous(this="toString", expressions=[_date(days)])
+        return _far_date_text(days) if far else text
 
     def bytes_of(self, text: exp.Expr) -> exp.Expr:
         return exp.Anonymous(this="length", expressions=[text])
@@ -173,6 +152,32 @@ _FEW = frozenset(
 
 def _date(days: exp.Expr) -> exp.Expr:
     return exp.Anonymous(this="toDate32", expressions=[exp.Anonymous(this="toInt32", expressions=[days])])
+
+
+def _far_date_text(days: exp.Expr) -> exp.Expr:
+    """The date of a day of the same place in the calendar, with its own year."""
+    text = "leftPad(toString(toYear(near) + 400 * cycles), 4, '0') || substring(toString(near), 5)"
+    whole = exp.Anonymous(
+        this="intDiv",
+        expressions=[
+            exp.Sub(this=days.copy(), expression=exp.Literal.number(_FIRST_DAY + _CYCLE * _BEFORE)),
+            exp.Literal.number(_CYCLE),
+        ],
+    )
+    cycles = exp.Paren(this=exp.Add(this=whole, expression=exp.Literal.number(_BEFORE)))
+    shift = exp.Mul(this=cycles.copy(), expression=exp.Literal.number(_CYCLE))
+    near = _date(exp.Sub(this=days.copy(), expression=shift))
+
+    def put(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Column):
+            return near.copy() if node.name == "near" else cycles.copy()
+        return node
+
+    return exp.maybe_parse(text, dialect="clickhouse").transform(put)
+
+
+_BEFORE = -5
+"""Cycles of 400 years before which there is no day: whole numbers are divided towards 0 on one side of it only."""
 
 
 def _said(error: Exception) -> str:

@@ -1,13 +1,13 @@
 """What a question says about its parameters alone is worked out beforehand, by SQLite and our own functions.
 
 `:since = ''`, `day_start(:since, :tz)` or the bounds of `:limit` depend on no row. SQLite computes them, so that
-they mean on every engine what they mean on a store; the engine gets numbers and bound texts, and conditions that
-are true or false whatever the row says are gone from the SQL.
+they mean on every engine what they mean on a store; the engine gets bound numbers and texts, and conditions that
+are true or false whatever a row says are gone from the SQL.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
@@ -29,29 +29,27 @@ _NOT_COMPUTED = (exp.AggFunc, exp.Window, exp.Exists, exp.Query)
 
 
 class Folded:
-    """A statement without parameters of its own.
+    """A statement in which every expression over parameters and constants alone is a bound value.
 
-    tree: the statement; texts that it needs stand in it as placeholders. values: those texts by name.
+    tree: the statement, which is changed; bound values stand in it as placeholders, NULL as itself. values: by
+    name. consulted: the names of the values by which the statement was written: with others of these it is another.
     """
 
-    def __init__(self, tree: exp.Expr) -> None:
+    def __init__(self, tree: exp.Expr, values: Mapping[str, Value]) -> None:
         self.tree = tree
-        self.values: dict[str, Any] = {}
+        self.values: dict[str, Any] = dict(values)
+        self.consulted: set[str] = set()
 
     def node(self, value: Value) -> exp.Expr:
         """A value as it stands in the statement."""
-        if value is None:
-            return exp.Null()
-        if isinstance(value, str):
-            return exp.Placeholder(this=self.bind(value))
-        return exp.Literal.number(repr(value)) if value >= 0 else exp.Neg(this=exp.Literal.number(repr(-value)))
+        return exp.Null() if value is None else exp.Placeholder(this=self.bind(value))
 
     def bind(self, value: Any) -> str:
-        """The name under which a value is bound."""
+        """The name under which a value is bound that follows from the consulted ones."""
         for name, bound in self.values.items():
-            if bound is value or (isinstance(value, str) and bound == value):
+            if name.startswith("more") and bound is value:
                 return name
-        name = f"v{len(self.values)}"
+        name = f"more{len(self.values)}"
         self.values[name] = value
         return name
 
@@ -63,88 +61,81 @@ class Folded:
             return self.value(node.this)
         if isinstance(node, exp.Literal):
             return True, node.this if node.is_string else _number(node.this)
-        if isinstance(node, exp.Neg):
-            known, value = self.value(node.this)
-            return known and isinstance(value, (int, float)), -value if isinstance(value, (int, float)) else None
         if isinstance(node, exp.Boolean):
             return True, int(node.this)
         if isinstance(node, exp.Placeholder) and node.name in self.values:
+            self.consulted.add(node.name)
             return True, self.values[node.name]
         return False, None
 
 
-def fold(tree: exp.Expr, bound: Mapping[str, str], zone: str, book: Callable[[], PriceBook]) -> Folded:
-    """The statement with every expression over parameters and constants replaced by its value.
-
-    tree: is changed. Raises ValueError for what SQLite or one of our functions refuses.
-    """
-    folded = Folded(tree)
-    constants = list(_largest_constants(tree))
-    if constants:
-        for node, value in zip(constants, _values(constants, bound, zone, book), strict=True):
-            node.replace(folded.node(value))
-    simplify(folded)
-    return folded
-
-
-def _largest_constants(node: exp.Expr) -> list[exp.Expr]:
+def constants_of(tree: exp.Expr) -> list[exp.Expr]:
+    """The largest expressions over parameters and constants alone, without those that are plain constants."""
     found: list[exp.Expr] = []
 
     def visit(each: exp.Expr) -> tuple[bool, bool]:
         """Whether it is constant, and whether it needs to be computed."""
-        below = [child for child in each.iter_expressions()]
+        below = list(each.iter_expressions())
         told = [visit(child) for child in below]
         if isinstance(each, exp.Placeholder):
             return True, True
         if isinstance(each, (exp.Literal, exp.Null, exp.Boolean, exp.DataType, exp.DataTypeParam)):
             return True, False
-        constant = (
-            isinstance(each, _COMPUTED) and not isinstance(each, _NOT_COMPUTED) and all(known for known, _ in told)
-        )
-        if constant:
+        if isinstance(each, _COMPUTED) and not isinstance(each, _NOT_COMPUTED) and all(known for known, _ in told):
             # A call without a parameter too: `strftime('%s', 'now')`, `days_ago(0, 'UTC')`.
             return True, any(needed for _, needed in told) or isinstance(each, (exp.Anonymous, exp.TimeToStr))
-        found.extend(child for child, (known, needed) in zip(below, told, strict=True) if known and needed)
+        for child, (known, needed) in zip(below, told, strict=True):
+            if known and needed:
+                # One arm of a CASE is no expression, its two sides are.
+                found.extend(child.iter_expressions() if isinstance(child, exp.If) else [child])
         return False, False
 
-    if visit(node) == (True, True):
-        found.append(node)
+    if visit(tree) == (True, True):
+        found.append(tree)
     return found
 
 
-def _values(
-    nodes: list[exp.Expr], bound: Mapping[str, str], zone: str, book: Callable[[], PriceBook]
+def computed(
+    texts: Sequence[str], bound: Mapping[str, str], zone: str, book: Callable[[], PriceBook]
 ) -> tuple[Value, ...]:
-    texts = [node.sql(dialect="sqlite") for node in nodes]
-    distinct = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+    """The values of expressions in SQLite's dialect. Raises sqlite3.Error for what cannot be computed."""
+    if not texts:
+        return ()
     connection = sqlite3.connect(":memory:")
     try:
         functions.register(connection, zone, book)
-        row = connection.execute(f"SELECT {', '.join(distinct)}", dict(bound)).fetchone()
+        return tuple(connection.execute(f"SELECT {', '.join(texts)}", dict(bound)).fetchone())
     finally:
         connection.close()
-    return tuple(row[distinct[text]] for text in texts)
 
 
 def simplify(folded: Folded) -> None:
-    """Takes out conditions and cases that are decided."""
+    """Takes out conditions and cases that are decided, and orders by what is the same for all rows."""
     for node in list(folded.tree.walk(bfs=False))[::-1]:  # children before their parents
         if isinstance(node, (exp.And, exp.Or)):
             _simplify_connector(folded, node)
         elif isinstance(node, exp.Not):
             known, value = folded.value(node.this)
             if known:
-                node.replace(folded.node(None if value is None else int(not value)))
+                node.replace(_truth(None if value is None else not value))
         elif isinstance(node, exp.Case):
             _simplify_case(folded, node)
         elif isinstance(node, exp.Coalesce):
             _simplify_coalesce(folded, node)
-    for order in list(folded.tree.find_all(exp.Order)):
-        kept = [each for each in order.expressions if not _orders_nothing(folded, each.this)]
-        if kept:
-            order.set("expressions", kept)
-        else:
-            order.pop()
+        elif isinstance(node, (exp.Where, exp.Having)):
+            known, value = folded.value(node.this)
+            if known:
+                node.set("this", _truth(bool(value)))
+        elif isinstance(node, exp.Order):
+            kept = [each for each in node.expressions if not _orders_nothing(folded, each.this)]
+            if kept:
+                node.set("expressions", kept)
+            else:
+                node.pop()
+
+
+def _truth(value: bool | None) -> exp.Expr:
+    return exp.Null() if value is None else exp.Boolean(this=value)
 
 
 def _simplify_connector(folded: Folded, node: exp.And | exp.Or) -> None:
@@ -153,10 +144,7 @@ def _simplify_connector(folded: Folded, node: exp.And | exp.Or) -> None:
         known, value = folded.value(one)
         if not known or not isinstance(value, (int, float)):
             continue
-        if bool(value) is deciding:
-            node.replace(folded.node(int(deciding)))
-        else:
-            node.replace(other)
+        node.replace(_truth(deciding) if bool(value) is deciding else other)
         return
 
 

@@ -49,7 +49,7 @@ class Dialect(ABC):
 
     def text(self, tree: exp.Expr) -> str:
         """A statement as this engine reads it."""
-        return self.adapt(tree).sql(dialect=self.sqlglot, identify=True)
+        return self.adapt(tree).sql(dialect=self.sqlglot, identify=True, copy=False, comments=False)
 
     @abstractmethod
     def parameter(self, name: str, kind: Kind, *, many: bool = False) -> exp.Expr:
@@ -60,8 +60,8 @@ class Dialect(ABC):
         """A SELECT of rows from lists of equal length: columns by name, each with the name of its list and a kind."""
 
     @abstractmethod
-    def date_text(self, days: exp.Expr) -> exp.Expr:
-        """`YYYY-MM-DD` of a number of days since 1970-01-01, which is never NULL."""
+    def date_text(self, days: exp.Expr, *, far: bool) -> exp.Expr:
+        """`YYYY-MM-DD` of a number of days since 1970-01-01; far: whether it may lie outside the years 1900 to 2299."""
 
     @abstractmethod
     def bytes_of(self, text: exp.Expr) -> exp.Expr:

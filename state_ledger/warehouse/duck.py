@@ -56,7 +56,7 @@ class DuckDB(Dialect):
             )
         )
 
-    def date_text(self, days: exp.Expr) -> exp.Expr:
+    def date_text(self, days: exp.Expr, *, far: bool) -> exp.Expr:
         # A date and a whole number of days are a date.
         day = exp.Add(this=exp.cast(exp.Literal.string("1970-01-01"), "DATE"), expression=exp.cast(days, "INT"))
         return exp.cast(exp.Paren(this=day), "TEXT")

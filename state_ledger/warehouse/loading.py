@@ -20,7 +20,7 @@ from state_ledger.questions import EngineError
 from state_ledger.search.sessions import folded_name
 from state_ledger.warehouse import native, rolling, settling, zones
 from state_ledger.warehouse.dialect import Dialect
-from state_ledger.warehouse.native import FOLDED, GENERATIONAL, SIDE, held, number_of, tables_of_lake
+from state_ledger.warehouse.native import FOLDED, GENERATION, GENERATIONAL, SIDE, held, number_of, tables_of_lake
 from state_ledger.warehouse.views import State
 
 if TYPE_CHECKING:
@@ -47,20 +47,20 @@ def prepare(dialect: Dialect) -> None:
     """Makes the tables of a warehouse that has none."""
     for table in (*SIDE, *tables_of_lake()):
         dialect.make(table.name, table.columns, table.order)
-    if not _rows(dialect, "SELECT format FROM warehouse"):
-        dialect.insert("warehouse", _arrow("warehouse", [(native.FORMAT,)]))
+    if not _rows(dialect, "SELECT format FROM fleet_warehouse"):
+        dialect.insert("fleet_warehouse", _arrow("fleet_warehouse", [(native.FORMAT,)]))
 
 
 def newest(dialect: Dialect) -> int:
     """The number of the newest generation; 0 where nothing was ever loaded."""
-    (row,) = _rows(dialect, "SELECT coalesce(max(generation), 0) AS newest FROM generation")
+    (row,) = _rows(dialect, "SELECT coalesce(max(generation), 0) AS newest FROM fleet_generation")
     return int(row[0])
 
 
 def is_of_this_format(dialect: Dialect) -> bool:
     """Whether a database is a warehouse that this version can use."""
     try:
-        return _rows(dialect, "SELECT format FROM warehouse") == [(native.FORMAT,)]
+        return _rows(dialect, "SELECT format FROM fleet_warehouse") == [(native.FORMAT,)]
     except EngineError:  # another program's database, or a new one
         return False
 
@@ -68,7 +68,7 @@ def is_of_this_format(dialect: Dialect) -> bool:
 def is_current(dialect: Dialect, states: Sequence[StoreState]) -> bool:
     """Whether the newest generation shows these states of the stores."""
     generation = newest(dialect)
-    shown = dict(_rows(dialect, f"SELECT store, manifest FROM stores WHERE generation = {generation}"))
+    shown = dict(_rows(dialect, f"SELECT store, manifest FROM fleet_stores WHERE generation = {generation}"))
     return generation > 0 and shown == {state.name: state.manifest_id for state in states}
 
 
@@ -79,19 +79,20 @@ def state_of(dialect: Dialect, generation: int) -> State:
         return bool(_rows(dialect, f"{sql} LIMIT 1"))
 
     of_this = f"WHERE generation = {generation}"
-    spans = zones.spans_of(float(row[0]) * zones.SPAN for row in _rows(dialect, "SELECT DISTINCT span FROM spans"))
-    rolled = {row[0]: row[1] for row in _rows(dialect, f"SELECT place, zone FROM rollups {of_this}")}
-    places = {row[0] for row in _rows(dialect, f"SELECT place FROM stores {of_this}")}
+    spans = _rows(dialect, "SELECT DISTINCT span FROM fleet_spans")
+    longest = _rows(dialect, f"SELECT longest FROM fleet_generation {of_this}")
+    rolled = {row[0]: row[1] for row in _rows(dialect, f"SELECT place, zone FROM fleet_rollups {of_this}")}
+    places = {row[0] for row in _rows(dialect, f"SELECT place FROM fleet_stores {of_this}")}
     known = set(rolled.values()) if rolled.keys() == places else set()
     return State(
         generation,
-        hidden=some(f"SELECT file FROM loaded WHERE file NOT IN (SELECT file FROM visible {of_this})"),
-        uncounted=some(f"SELECT place FROM uncounted {of_this}"),
-        renamed=some(f"SELECT place FROM renamed {of_this}"),
-        related=some(f"SELECT place FROM related {of_this}"),
-        families=some(f"SELECT family FROM family {of_this}"),
-        spans=spans,
-        longest=max((int(row[0]) for row in _rows(dialect, f"SELECT longest FROM generation {of_this}")), default=1),
+        hidden=some(f"SELECT file FROM fleet_loaded WHERE file NOT IN (SELECT file FROM fleet_visible {of_this})"),
+        uncounted=some(f"SELECT place FROM fleet_uncounted {of_this}"),
+        renamed=some(f"SELECT place FROM fleet_renamed {of_this}"),
+        related=some(f"SELECT place FROM fleet_related {of_this}"),
+        families=some(f"SELECT family FROM fleet_family {of_this}"),
+        spans=zones.spans_of(float(row[0]) * zones.SPAN for row in spans),
+        longest=max((int(row[0]) for row in longest), default=1),
         rolled=known.pop() if len(known) == 1 else "",
     )
 
@@ -105,10 +106,10 @@ def load(
     """
     states = lake.stores()
     generation = newest(dialect)
-    shown = dict(_rows(dialect, f"SELECT store, manifest FROM stores WHERE generation = {generation}"))
+    shown = dict(_rows(dialect, f"SELECT store, manifest FROM fleet_stores WHERE generation = {generation}"))
     if is_current(dialect, states):
         return Loaded()
-    have = {path: (file, rows) for file, path, rows in _rows(dialect, "SELECT file, path, rows FROM loaded")}
+    have = {path: (file, rows) for file, path, rows in _rows(dialect, "SELECT file, path, rows FROM fleet_loaded")}
     known = {table.name for table in tables.tables()}
     files = rows = 0
     for state in states:
@@ -147,8 +148,8 @@ def _add(
             numbers[file.path] = number, file.rows
     by_path = {file.path: file for file in files}
     loaded = [(number, place, by_path[path].table, path, rows) for path, (number, rows) in numbers.items()]
-    dialect.insert("spans", _arrow("spans", [(span,) for span in sorted(spans)]))
-    dialect.insert("loaded", _arrow("loaded", loaded))
+    dialect.insert("fleet_spans", _arrow("fleet_spans", [(span,) for span in sorted(spans)]))
+    dialect.insert("fleet_loaded", _arrow("fleet_loaded", loaded))
     return numbers
 
 
@@ -199,23 +200,23 @@ def _publish(
          state.pushed_at, int(state.with_messages))
         for state in states
     ]  # fmt: skip
-    _insert(dialect, "stores", stores)
-    _insert(dialect, "visible", [(generation, file) for file in sorted(files)])
+    _insert(dialect, "fleet_stores", stores)
+    _insert(dialect, "fleet_visible", [(generation, file) for file in sorted(files)])
     settled = settling.copies(dialect, generation)
-    _insert(dialect, "uncounted", [(generation, *session) for session in settled.instead])
-    _insert(dialect, "renamed", [(generation, *session, name) for session, name in settled.names.items()])
-    _insert(dialect, "copies", [_copy_row(generation, best, other, settled) for best, other in settled.copies])
+    _insert(dialect, "fleet_uncounted", [(generation, *session) for session in settled.instead])
+    _insert(dialect, "fleet_renamed", [(generation, *session, name) for session, name in settled.names.items()])
+    _insert(dialect, "fleet_copies", [_copy_row(generation, best, other, settled) for best, other in settled.copies])
     related = settling.related(dialect, generation, settled)
     names = {row[1]: row[2:4] for row in stores}
-    _insert(dialect, "related", [(generation, place) for place in sorted(related.places)])
+    _insert(dialect, "fleet_related", [(generation, place) for place in sorted(related.places)])
     _insert(
-        dialect, "kinship", [(generation, place, *names[place], *rest) for place, *rest in related.rows]
+        dialect, "fleet_kinship", [(generation, place, *names[place], *rest) for place, *rest in related.rows]
     )  # fmt: skip
     families = settling.families(_links(dialect, generation, related))
-    _insert(dialect, "family", [(generation, *each) for each in families.members.items()])
+    _insert(dialect, "fleet_family", [(generation, *each) for each in families.members.items()])
     places = [row[1] for row in stores]
-    _insert(dialect, "rollups", rolling.roll(dialect, state_of(dialect, generation), places, zone))
-    _insert(dialect, "generation", [(generation, time.time(), families.longest)])
+    _insert(dialect, "fleet_rollups", rolling.roll(dialect, state_of(dialect, generation), places, zone))
+    _insert(dialect, "fleet_generation", [(generation, time.time(), families.longest)])
 
 
 def _copy_row(
@@ -233,19 +234,19 @@ def _links(dialect: Dialect, generation: int, related: settling.Related) -> list
     found = _rows(
         dialect,
         f"SELECT session_id, link_session_id FROM {held('lineage')} WHERE link_session_id IS NOT NULL"
-        f" AND file IN (SELECT file FROM visible WHERE generation = {generation}){others}",
+        f" AND file IN (SELECT file FROM fleet_visible WHERE generation = {generation}){others}",
     )
     return [*((row[0], row[1]) for row in found), *((row[1], row[3]) for row in related.rows if row[3] is not None)]
 
 
 def _clear(dialect: Dialect, outdated: int, files: Sequence[int]) -> None:
     """Removes what no reader of the newest generation needs."""
-    for side in (*GENERATIONAL, "generation"):
+    for side in (*GENERATIONAL, GENERATION):
         dialect.delete(side, "generation", [outdated])
     if files:
         for table in tables_of_lake():
             dialect.delete(table.name, "file", files)
-        dialect.delete("loaded", "file", files)
+        dialect.delete("fleet_loaded", "file", files)
     rolling.clear(dialect)
 
 

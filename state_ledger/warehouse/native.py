@@ -44,47 +44,56 @@ def _columns_of(table: str) -> tuple[tuple[str, Kind], ...]:
     return tuple((c.name, c.kind) for each in tables.tables() if each.name == table for c in each.columns)
 
 
+GENERATION = "fleet_generation"
+"""The table whose rows say which generations there are."""
+
 SIDE = (
-    Native("warehouse", (("format", "integer"),)),
-    Native("generation", (("generation", "integer"), ("made_at", "real"), ("longest", "integer"))),
+    Native("fleet_warehouse", (("format", "integer"),)),
+    Native(GENERATION, (("generation", "integer"), ("made_at", "real"), ("longest", "integer"))),
     # One store as it is shown: its newest manifest, and whether the texts of its messages are there.
     Native(
-        "stores",
+        "fleet_stores",
         (("generation", "integer"), *OF_FILE[1:], ("profile", "text"), ("manifest", "text"), ("pushed_at", "real"),
          ("texts", "integer")),
     ),
     # Files whose rows are in the database as a whole, and those that a generation shows.
     Native(
-        "loaded",
+        "fleet_loaded",
         (("file", "integer"), ("place", "integer"), ("lake_table", "text"), ("path", "text"), ("rows", "integer")),
     ),
-    Native("visible", (("generation", "integer"), ("file", "integer"))),
-    Native("spans", (("span", "integer"),)),
+    Native("fleet_visible", (("generation", "integer"), ("file", "integer"))),
+    Native("fleet_spans", (("span", "integer"),)),
     # Sessions that stand in several stores: copies that do not count, names of those that are not the same.
-    Native("uncounted", (("generation", "integer"), ("place", "integer"), ("session_id", "text"))),
-    Native("renamed", (("generation", "integer"), ("place", "integer"), ("session_id", "text"), ("name", "text"))),
+    Native("fleet_uncounted", (("generation", "integer"), ("place", "integer"), ("session_id", "text"))),
     Native(
-        "copies",
+        "fleet_renamed",
+        (("generation", "integer"), ("place", "integer"), ("session_id", "text"), ("name", "text")),
+    ),
+    Native(
+        "fleet_copies",
         (("generation", "integer"), ("place", "integer"), ("place_of_copy", "integer"), ("session_id", "text"),
          ("store", "text"), ("host", "text"), ("copy_in", "text"), ("messages", "real"), ("messages_of_copy", "real"),
          ("last_active", "real"), ("last_active_of_copy", "real"), ("processed_tokens", "real"),
          ("processed_tokens_of_copy", "real"), ("cost_usd", "real"), ("cost_usd_of_copy", "real")),
     ),
     # Lineage of the stores whose sessions are related to those of others; families of more than one session.
-    Native("related", (("generation", "integer"), ("place", "integer"))),
+    Native("fleet_related", (("generation", "integer"), ("place", "integer"))),
     Native(
-        "kinship",
+        "fleet_kinship",
         (("generation", "integer"), *OF_FILE[1:],
          *_columns_of("lineage")),
     ),
-    Native("family", (("generation", "integer"), ("session_id", "text"), ("family", "integer"))),
+    Native("fleet_family", (("generation", "integer"), ("session_id", "text"), ("family", "integer"))),
     # Sums by day: the version of each store that a generation shows, and the rows of all versions.
-    Native("rollups", (("generation", "integer"), ("place", "integer"), ("version", "integer"), ("zone", "text"))),
-    Native("rolled", rollups.COLUMNS, ("way", "day_rule", "bucket")),
+    Native(
+        "fleet_rollups",
+        (("generation", "integer"), ("place", "integer"), ("version", "integer"), ("zone", "text")),
+    ),
+    Native("fleet_rolled", rollups.COLUMNS, ("way", "day_rule", "bucket")),
 )  # fmt: skip
 """The tables that are not of the lake."""
 
-GENERATIONAL = tuple(each.name for each in SIDE if each.columns[0][0] == "generation" and each.name != "generation")
+GENERATIONAL = tuple(each.name for each in SIDE if each.columns[0][0] == "generation" and each.name != GENERATION)
 
 _ORDERS: Mapping[str, tuple[str, ...]] = {
     "time": ("day_rule", "bucket"),

@@ -89,7 +89,7 @@ class PostgreSQL(Dialect):
             )
         )
 
-    def date_text(self, days: exp.Expr) -> exp.Expr:
+    def date_text(self, days: exp.Expr, *, far: bool) -> exp.Expr:
         first = exp.Cast(this=exp.Literal.string("1970-01-01"), to=exp.DataType.build("DATE"))
         day = exp.Add(this=first, expression=exp.Anonymous(this="int4", expressions=[days]))
         return exp.Anonymous(this="to_char", expressions=[exp.Paren(this=day), exp.Literal.string("YYYY-MM-DD")])

@@ -16,6 +16,7 @@ from state_ledger.lake.tables import Kind
 from state_ledger.ledger.models import canonical_model
 from state_ledger.ledger.prices import KEY, PRICED
 from state_ledger.prices import sql as lists
+from state_ledger.warehouse.portable import source_of
 
 if TYPE_CHECKING:
     from state_ledger.prices import PriceBook
@@ -38,12 +39,17 @@ class Listed:
                 for name, column in self.columns.items():
                     column.append(cells.get(name))
 
-    def select(self, dialect: Dialect, folded: Folded) -> exp.Expr:
-        """The rows as a SELECT."""
-        return dialect.unnested({name: (folded.bind(column), _kind(name)) for name, column in self.columns.items()})
+    @property
+    def values(self) -> dict[str, list[Any]]:
+        """The lists that `select` reads, by the names under which they are bound."""
+        return {f"listed_{name}": column for name, column in self.columns.items()}
+
+    def select(self, dialect: Dialect) -> exp.Expr:
+        """The rows as a SELECT from bound lists."""
+        return dialect.unnested({name: (f"listed_{name}", _kind(name)) for name in self.columns})
 
     def put_in(
-        self, call: exp.Anonymous, function: str, folded: Folded, dialect: Dialect, book: PriceBook
+        self, call: exp.Anonymous, function: str, folded: Folded, book: PriceBook
     ) -> None:
         """Puts the price in the place of a call: from the rows that hold it, or for one model by its spans."""
         *key, at = [each for number, each in enumerate(call.expressions) if function != "list_price" or number != 3]
@@ -52,7 +58,7 @@ class Listed:
         if all(known for known, _ in told):
             call.replace(_of_one(book, [value for _, value in told], bucket, at, folded))
             return
-        source = _joined(call, [_bare(each) for each in key], at, self.select(dialect, folded))
+        source = _joined(call, [_bare(each) for each in key], at)
         call.replace(_cell(source, bucket))
 
 
@@ -86,38 +92,46 @@ def _value(span: Mapping[str, Any], bucket: Any) -> Any:
     return f"{span['priced_as']} ({span['price_match']}, {span['price_source']})"
 
 
-def _joined(call: exp.Expr, key: list[exp.Expr], at: exp.Expr, rows: exp.Expr) -> str:
+def _joined(call: exp.Expr, key: list[exp.Expr], at: exp.Expr) -> str:
     """The alias under which the price of a key and an instant stands beside the rows of the SELECT of a call."""
     select = call.find_ancestor(exp.Select)
     assert select is not None, "a call stands in a SELECT"
     wanted = tuple(each.sql() for each in (*key, at))
     made: dict[tuple[str, ...], str] = select.meta.setdefault("prices", {})
     if wanted not in made:
-        alias = f"listed_price{len(made)}"
-        made[wanted] = alias
-        renamed = exp.select(*(exp.alias_(exp.column(name), f"listed_{name}") for name in (*KEY, *PRICED))).from_(
-            rows.subquery("prices")  # type: ignore[attr-defined]
-        )
+        alias = made[wanted] = f"listed{len(made)}"
+        # Under names that no other table has.
+        listed = exp.select(*(exp.alias_(exp.column(name), f"{alias}_{name}") for name in (*KEY, *PRICED)))
         same: list[exp.Expr] = [
             exp.EQ(
-                this=exp.column(f"listed_{name}", table=alias),
+                this=exp.column(f"{alias}_{name}", table=alias),
                 expression=exp.Coalesce(this=each.copy(), expressions=[exp.Literal.string("")]),
             )
             for name, each in zip(KEY, key, strict=True)
         ]
-        same.append(exp.GTE(this=at.copy(), expression=exp.column("listed_from_epoch", table=alias)))
-        same.append(exp.LT(this=at.copy(), expression=exp.column("listed_until_epoch", table=alias)))
-        select.join(renamed.subquery(alias), on=exp.and_(*same), join_type="LEFT", copy=False)
+        same.append(exp.GTE(this=at.copy(), expression=exp.column(f"{alias}_from_epoch", table=alias)))
+        same.append(exp.LT(this=at.copy(), expression=exp.column(f"{alias}_until_epoch", table=alias)))
+        source = listed.from_("ledger_prices").subquery(alias)
+        for shown in select.expressions:
+            if isinstance(shown, exp.Star):
+                shown.replace(exp.Column(this=exp.Star(), table=exp.to_identifier(_name_of_source(select))))
+        select.join(source, on=exp.and_(*same), join_type="LEFT", copy=False)
     return made[wanted]
+
+
+def _name_of_source(select: exp.Select) -> str:
+    source = source_of(select)
+    assert source is not None and not select.args.get("joins"), "what is shown with a price is of one table"
+    return str(source.alias_or_name)
 
 
 def _cell(alias: str, bucket: Any) -> exp.Expr:
     if bucket is not None:
-        return exp.column(f"listed_{bucket}_price", table=alias)
+        return exp.column(f"{alias}_{bucket}_price", table=alias)
     parts: list[exp.Expr] = [
-        exp.column("listed_priced_as", table=alias), exp.Literal.string(" ("),
-        exp.column("listed_price_match", table=alias), exp.Literal.string(", "),
-        exp.column("listed_price_source", table=alias), exp.Literal.string(")"),
+        exp.column(f"{alias}_priced_as", table=alias), exp.Literal.string(" ("),
+        exp.column(f"{alias}_price_match", table=alias), exp.Literal.string(", "),
+        exp.column(f"{alias}_price_source", table=alias), exp.Literal.string(")"),
     ]  # fmt: skip
     told = parts[0]
     for part in parts[1:]:

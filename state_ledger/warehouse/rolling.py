@@ -17,31 +17,31 @@ Row = tuple[int, int, int, str]
 
 
 def roll(dialect: Dialect, state: State, places: Sequence[int], zone: str) -> list[Row]:
-    """Makes the rollups that a generation lacks; its rows for `rollups`. Raises EngineError.
+    """Makes the rollups that a generation lacks; its rows for `fleet_rollups`. Raises EngineError.
 
     state: the generation, with its copies settled. Rows of a version that no generation names are never read.
     """
     versions = _versions(dialect, state, places, zone)
-    have = {row[0] for row in dialect.run("SELECT version FROM rollups")[1]}
+    have = {row[0] for row in dialect.run("SELECT version FROM fleet_rollups")[1]}
     names = ", ".join(f'"{name}"' for name, _ in rollups.COLUMNS)
     for place, version in versions.items():
         if version in have:
             continue
         # What a load that ended early has left of it.
-        dialect.delete("rolled", "version", [version])
+        dialect.delete("fleet_rolled", "version", [version])
         carrier = Carrier(dialect, state, zone, _no_prices, _no_prices, (place,))
         for select in rollups.selects(zone, version):
-            text, values = carrier.statement(select, {})
-            dialect.run(f'INSERT INTO "rolled" ({names}) {text}', values)
+            rows = carrier.statement(select, {})
+            dialect.run(f'INSERT INTO "fleet_rolled" ({names}) {rows.text}', rows.values)
     return [(state.generation, place, version, zone) for place, version in versions.items()]
 
 
 def clear(dialect: Dialect) -> None:
     """Removes the rows of versions that no generation names any more."""
-    gone = "SELECT DISTINCT version FROM rolled WHERE version NOT IN (SELECT version FROM rollups)"
+    gone = "SELECT DISTINCT version FROM fleet_rolled WHERE version NOT IN (SELECT version FROM fleet_rollups)"
     versions = [row[0] for row in dialect.run(gone)[1]]
     if versions:
-        dialect.delete("rolled", "version", versions)
+        dialect.delete("fleet_rolled", "version", versions)
 
 
 def _versions(dialect: Dialect, state: State, places: Sequence[int], zone: str) -> dict[int, int]:
@@ -49,11 +49,11 @@ def _versions(dialect: Dialect, state: State, places: Sequence[int], zone: str) 
     of_this = f"WHERE generation = {state.generation}"
     made_of: dict[int, list[str]] = defaultdict(list)
     for place, file in dialect.run(
-        "SELECT place, file FROM loaded WHERE lake_table = 'time'"
-        f" AND file IN (SELECT file FROM visible {of_this}) ORDER BY place, file"
+        "SELECT place, file FROM fleet_loaded WHERE lake_table = 'time'"
+        f" AND file IN (SELECT file FROM fleet_visible {of_this}) ORDER BY place, file"
     )[1]:
         made_of[place].append(str(file))
-    for place, session in dialect.run(f"SELECT place, session_id FROM uncounted {of_this} ORDER BY 1, 2")[1]:
+    for place, session in dialect.run(f"SELECT place, session_id FROM fleet_uncounted {of_this} ORDER BY 1, 2")[1]:
         made_of[place].append(f"not {session}")
     return {place: number_of(zone, str(place), *made_of[place]) for place in places}
 

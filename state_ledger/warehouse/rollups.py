@@ -19,6 +19,7 @@ from sqlglot import exp
 from state_ledger.lake.tables import Kind, kind_of
 from state_ledger.ledger import days
 from state_ledger.ledger.apportion import SPREAD
+from state_ledger.warehouse.constants import Folded
 
 PREFIX = "ledger_rolled_"
 """How the views over the rollups are called, before the name of a way of counting sessions."""
@@ -58,7 +59,7 @@ COLUMNS: tuple[tuple[str, Kind], ...] = (
     *((name, kind_of(name)) for name in DETAIL), *((name, "real") for name in SPREAD), ("sessions", "real"),
     ("store", "text"), ("host", "text"), ("place", "integer"),
 )  # fmt: skip
-"""The table `rolled`. version: number of the state of the store that the rows were made of. way: '' for sums.
+"""The table `fleet_rolled`. version: number of the state of the store that the rows were made of. way: '' for sums.
 bucket: the first of the day in which there is anything; bucket_before: one of the day before that, NULL where there
 is none."""
 
@@ -118,21 +119,22 @@ def body(way: Way, generation: int) -> str:
     if way.condition:  # sessions stand for rows of both kinds, and pass the condition as one of them
         cells["basis"] = "CASE WHEN k.way = '' THEN k.basis ELSE 'unknown' END"
     return (
-        f"SELECT {_listed(cells)} FROM rolled AS k WHERE k.way IN ('', '{way.name}')"
-        f" AND k.version IN (SELECT r.version FROM rollups AS r WHERE r.generation = {generation})"
+        f"SELECT {_listed(cells)} FROM fleet_rolled AS k WHERE k.way IN ('', '{way.name}')"
+        f" AND k.version IN (SELECT r.version FROM fleet_rollups AS r WHERE r.generation = {generation})"
     )
 
 
-def put_in(tree: exp.Expr, zone: str) -> bool:
+def put_in(folded: Folded, zone: str) -> bool:
     """Makes a question read the rollup of a zone in the place of `ledger_time`, where that gives the same rows.
 
-    tree: a statement whose constants are worked out, with days of this zone alone; is changed if it can be.
+    folded: a statement whose constants are worked out, with days of this zone alone; is changed if it can be.
     zone: '' where there is no rollup. Returns whether it reads the rollup.
     """
+    tree = folded.tree
     if not zone or not isinstance(tree, exp.Select):
         return False
     source = _only_source(tree)
-    if source is None or not _is_whole(tree, zone):
+    if source is None or not _is_whole(folded, tree, zone):
         return False
     way = _way(tree)
     if way is None:
@@ -151,7 +153,7 @@ def _only_source(tree: exp.Select) -> exp.Table | None:
     return tables[0] if alone else None
 
 
-def _is_whole(tree: exp.Select, zone: str) -> bool:
+def _is_whole(folded: Folded, tree: exp.Select, zone: str) -> bool:
     """Whether sums of days are all that a question takes of its rows, and its period is one of whole days."""
     known = {*DETAIL, *SPREAD, *PLACED, *OF_STORE, "session_id"}
     named = {column.name for column in tree.find_all(exp.Column)}
@@ -174,7 +176,7 @@ def _is_whole(tree: exp.Select, zone: str) -> bool:
             continue
         if where is None or column.find_ancestor(exp.Where) is None or column.name not in PLACED:
             return False
-        if column.name != "day_rule" and not _is_day_bound(within, column, zone):
+        if column.name != "day_rule" and not _is_day_bound(folded, within, column, zone):
             return False
     return True
 
@@ -201,14 +203,14 @@ def _is_additive(call: exp.AggFunc) -> bool:
     return isinstance(value, exp.Column) and value.name in SPREAD and (has_prompt or asked <= set(DETAIL))
 
 
-def _is_day_bound(within: exp.Expr | None, column: exp.Column, zone: str) -> bool:
+def _is_day_bound(folded: Folded, within: exp.Expr | None, column: exp.Column, zone: str) -> bool:
     if not isinstance(within, (exp.GTE, exp.LT)) or within.this is not column:
         return False
-    bound = within.expression
-    if not isinstance(bound, exp.Literal) or bound.is_string:
+    known, bound = folded.value(within.expression)
+    if not known or not isinstance(bound, (int, float)):
         return False
-    day = days.local_day(float(bound.this), zone)
-    return day is not None and days.day_start(day, zone) == float(bound.this)
+    day = days.local_day(float(bound), zone)
+    return day is not None and days.day_start(day, zone) == float(bound)
 
 
 def _way(tree: exp.Select) -> Way | None:

@@ -79,7 +79,7 @@ def _settle(found: list[Copy], settled: Settled) -> None:
 
 
 def _in_several(dialect: Dialect, generation: int) -> Iterable[Copy]:
-    visible = f"file IN (SELECT file FROM visible WHERE generation = {generation})"
+    visible = f"file IN (SELECT file FROM fleet_visible WHERE generation = {generation})"
     tables = ("session_facts", "usage", "usage_rows")
     known = " UNION ".join(f"SELECT place, session_id FROM {held(table)} WHERE {visible}" for table in tables)
     twice = f"SELECT session_id FROM ({known}) AS t GROUP BY session_id HAVING count(*) > 1"
@@ -100,7 +100,7 @@ def _in_several(dialect: Dialect, generation: int) -> Iterable[Copy]:
         " coalesce(max(a.messages), 0) AS messages, max(a.last_active) AS last_active,"
         " coalesce(sum(a.tokens), 0) AS tokens, sum(a.cost) AS cost"
         f" FROM ({facts} UNION ALL {usage} UNION ALL {rows}) AS a"
-        f" JOIN stores AS s ON s.place = a.place AND s.generation = {generation}"
+        f" JOIN fleet_stores AS s ON s.place = a.place AND s.generation = {generation}"
         " GROUP BY a.session_id, a.place, s.store, s.host ORDER BY a.session_id, s.store"
     )
     return (Copy(*row) for row in found)
@@ -117,7 +117,7 @@ class Related(NamedTuple):
 
 def related(dialect: Dialect, generation: int, settled: Settled) -> Related:
     """Arranges anew the sessions of the stores that share sessions, or whose sessions descend from another's."""
-    visible = f"file IN (SELECT file FROM visible WHERE generation = {generation})"
+    visible = f"file IN (SELECT file FROM fleet_visible WHERE generation = {generation})"
     _, descended = dialect.run(
         f"SELECT DISTINCT l.place, f.place FROM (SELECT place, parent_session_id FROM {held('lineage')}"
         f" WHERE trouble = 'missing parent' AND {visible}) AS l"
@@ -136,7 +136,7 @@ def related(dialect: Dialect, generation: int, settled: Settled) -> Related:
         f" FROM (SELECT * FROM {held('session_facts')} WHERE {visible} AND place IN ({listed})) AS f"
         f" JOIN (SELECT * FROM {held('lineage')} WHERE {visible} AND place IN ({listed})) AS l"
         " ON l.place = f.place AND l.session_id = f.session_id"
-        f" JOIN stores AS s ON s.place = f.place AND s.generation = {generation}"
+        f" JOIN fleet_stores AS s ON s.place = f.place AND s.generation = {generation}"
         " ORDER BY s.store, f.started_at, f.session_id"
     )
     keys = {(row[0], row[2]): key for key, row in enumerate(rows)}

@@ -21,8 +21,8 @@ from state_ledger.warehouse.native import COUNTED, FOLDED, held
 PRICES = "ledger_prices"
 """The view whose rows are worked out from the price list when they are asked for."""
 
-OF_SESSIONS = ("store", "host")
-"""What every view has beside its usual columns."""
+NOW = "now"
+"""The one parameter that views have: this moment, in whole epoch seconds."""
 
 _NAMED_SESSIONS: Mapping[str, tuple[str, ...]] = {"continuations": ("session_id", "continues_session_id")}
 _OF_A_FILE = frozenset({"orphans", "locks", "delegations", "routing", "storage"})
@@ -89,7 +89,7 @@ def _bodies() -> Mapping[str, Callable[[State], str]]:
         "ledger_copies": lambda state: (
             "SELECT session_id, store, host, copy_in, messages, messages_of_copy, last_active, last_active_of_copy,"
             " processed_tokens, processed_tokens_of_copy, cost_usd, cost_usd_of_copy, place, place_of_copy"
-            f" FROM copies WHERE generation = {state.generation}"
+            f" FROM fleet_copies WHERE generation = {state.generation}"
         ),
     }
     for way in rollups.WAYS:
@@ -110,16 +110,16 @@ def _rows_of(table: tables.Table) -> Callable[[State], str]:
         cells = {name: f"k.{name}" for name in (*columns, *derived)}
         joins, conditions = "", []
         for at, name in enumerate(sessions if state.renamed else ()):
-            joins += _beside(state, "renamed", f"r{at}", f"k.{name}")
+            joins += _beside(state, "fleet_renamed", f"r{at}", f"k.{name}")
             cells[name] = f"coalesce(r{at}.name, k.{name})"
         if state.uncounted and sessions and table.name not in _OF_A_FILE:
-            joins += _beside(state, "uncounted", "c", "k.session_id")
+            joins += _beside(state, "fleet_uncounted", "c", "k.session_id")
             conditions.append("c.session_id IS NULL")
         if state.hidden:
             conditions.append(_is_visible("k", state))
         if table.name == "locks":
             cells["lock_state"] = (
-                "CASE WHEN k.expires_at > CAST(strftime('%s', 'now') AS INTEGER) THEN 'held' ELSE 'run out' END"
+                f"CASE WHEN k.expires_at > :{NOW} THEN 'held' ELSE 'run out' END"
             )
         listed = ", ".join(f"{cell} AS {name}" for name, cell in cells.items())
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
@@ -137,7 +137,7 @@ def _beside(state: State, side: str, alias: str, session: str) -> str:
 
 
 def _is_visible(alias: str, state: State) -> str:
-    return f"{alias}.file IN (SELECT v.file FROM visible AS v WHERE v.generation = {state.generation})"
+    return f"{alias}.file IN (SELECT v.file FROM fleet_visible AS v WHERE v.generation = {state.generation})"
 
 
 def _lineage(state: State) -> str:
@@ -147,10 +147,11 @@ def _lineage(state: State) -> str:
     if not state.related:
         where = f" WHERE {conditions[0]}" if conditions else ""
         return f"SELECT {listed} FROM {held('lineage')} AS k{where}"
-    conditions.append(f"k.place NOT IN (SELECT a.place FROM related AS a WHERE a.generation = {state.generation})")
+    related = f"SELECT a.place FROM fleet_related AS a WHERE a.generation = {state.generation}"
+    conditions.append(f"k.place NOT IN ({related})")
     return (
         f"SELECT {listed} FROM {held('lineage')} AS k WHERE {' AND '.join(conditions)}"
-        f" UNION ALL SELECT {listed} FROM kinship AS k WHERE k.generation = {state.generation}"
+        f" UNION ALL SELECT {listed} FROM fleet_kinship AS k WHERE k.generation = {state.generation}"
     )
 
 
@@ -159,7 +160,7 @@ def _family(state: State) -> str:
     listed = ", ".join(f"l.{name}" for name in (*columns, "store", "host", "place"))
     if not state.families:
         return f"SELECT l.session_id AS of_session_id, {listed} FROM ledger_lineage AS l"
-    member = f"(SELECT m.session_id, m.family FROM family AS m WHERE m.generation = {state.generation})"
+    member = f"(SELECT m.session_id, m.family FROM fleet_family AS m WHERE m.generation = {state.generation})"
     return (
         f"SELECT a.session_id AS of_session_id, {listed} FROM {member} AS a JOIN {member} AS b ON b.family = a.family"
         " JOIN ledger_lineage AS l ON l.session_id = b.session_id"
@@ -176,10 +177,10 @@ def _stores(state: State) -> str:
     )
     return (
         f"SELECT t.store, t.profile, NULL AS path, {counts}, t.host, t.place, t.pushed_at"
-        f" FROM (SELECT s.* FROM stores AS s WHERE s.generation = {state.generation}) AS t LEFT JOIN"
+        f" FROM (SELECT s.* FROM fleet_stores AS s WHERE s.generation = {state.generation}) AS t LEFT JOIN"
         f" (SELECT k.place, k.session_id, k.messages, k.last_active FROM {held('session_facts')} AS k{visible}) AS f"
         " ON f.place = t.place LEFT JOIN"
-        f" (SELECT u.place, u.session_id FROM uncounted AS u WHERE u.generation = {state.generation}) AS c"
+        f" (SELECT u.place, u.session_id FROM fleet_uncounted AS u WHERE u.generation = {state.generation}) AS c"
         " ON c.place = f.place AND c.session_id = f.session_id"
         " GROUP BY t.store, t.profile, t.host, t.place, t.pushed_at"
     )

@@ -74,6 +74,14 @@ def _offset(epoch: int, zone_name: str) -> int:
     return int(offset.total_seconds())
 
 
+def are_far(spans: Iterable[int]) -> bool:
+    """Whether there are spans outside the years 1900 to 2299, which some engines have no dates for."""
+    return any(not _DATED[0] < span * SPAN < _DATED[1] - SPAN for span in spans)
+
+
+_DATED = (-2_208_000_000, 10_413_000_000)
+
+
 def spans_of(instants: Iterable[float | None]) -> tuple[int, ...]:
     """The spans that instants fall in, and those beside them."""
     found = {int(instant // SPAN) for instant in instants if instant is not None and FIRST <= instant <= LAST}

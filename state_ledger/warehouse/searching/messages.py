@@ -77,7 +77,7 @@ class Messages:
         if len(self.stores) < len(self._warehouse.stores):
             found.append(f"{alias}.place IN ({', '.join(map(str, sorted(self.stores)))})")
         if state.hidden:
-            visible = f"SELECT v.file FROM visible AS v WHERE v.generation = {state.generation}"
+            visible = f"SELECT v.file FROM fleet_visible AS v WHERE v.generation = {state.generation}"
             found.append(f"{alias}.file IN ({visible})")
         return found
 

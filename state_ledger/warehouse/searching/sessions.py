@@ -66,9 +66,9 @@ class Sessions:
         values: dict[str, Any] = {}
         places = ", ".join(map(str, sorted({place for place, _ in wanted})))
         listed = ", ".join(self._bound(values, each) for each in sorted({name for _, name in wanted}))
-        renamed = self._beside("renamed", "r") if state.renamed else ""
+        renamed = self._beside("fleet_renamed", "r") if state.renamed else ""
         copies = (
-            f" LEFT JOIN copies AS c ON c.generation = {state.generation} AND c.place_of_copy = s.place"
+            f" LEFT JOIN fleet_copies AS c ON c.generation = {state.generation} AND c.place_of_copy = s.place"
             f" AND c.session_id = {'coalesce(r.name, s.session_id)' if renamed else 's.session_id'}"
         )
         rows = self._run(

@@ -1,0 +1,70 @@
+"""Lakes and warehouses for tests: real pushes, real engines."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyarrow", reason="needs the extra lake")
+pytest.importorskip("duckdb", reason="needs the extra lake")
+pytest.importorskip("sqlglot", reason="needs the extra lake")
+
+from state_ledger.lake.manifest import Options
+from state_ledger.lake.push import push
+from state_ledger.lake.reading import Lake
+from state_ledger.settings import Settings
+from state_ledger.warehouse import Warehouse, loading
+from state_ledger.warehouse.dialect import Dialect
+from state_ledger.warehouse.duck import DuckDB
+
+ALL_OF_IT = Options(with_messages=True, redacted=False)
+"""Nothing is left out, so that answers can be held against those of the stores themselves."""
+
+ENGINES = ("duckdb", "clickhouse")
+
+
+def lake_of(folder: Path, stores: Mapping[tuple[str, str], Path], settings: Settings) -> Path:
+    """A lake to which these stores, by host and profile, were pushed."""
+    for (host, profile), path in stores.items():
+        push(path, folder, host=host, profile=profile, options=ALL_OF_IT, settings=settings)
+    return folder
+
+
+def engine(name: str, folder: Path) -> Dialect:
+    """An empty database of an engine; skips where the engine is not installed."""
+    if name == "duckdb":
+        return DuckDB()
+    pytest.importorskip("chdb", reason="ClickHouse is tested with chdb, which is not installed")
+    pytest.importorskip("clickhouse_connect", reason="needs the extra clickhouse")
+    from state_ledger.warehouse.clickhouse import ClickHouse
+
+    return ClickHouse(f"chdb://{folder}")
+
+
+def loaded(dialect: Dialect, lake: Path, settings: Settings) -> Warehouse:
+    """A warehouse that holds a lake."""
+    loading.prepare(dialect)
+    loading.load(dialect, Lake.open(lake))
+    return Warehouse(dialect, settings)
+
+
+def same_rows(told: Sequence[Sequence[Any]], expected: Sequence[Sequence[Any]]) -> bool:
+    """Whether rows agree in order and to the letter; sums of floats, which depend on their order, to nine digits."""
+    return len(told) == len(expected) and all(map(_same_row, told, expected))
+
+
+def _same_row(told: Sequence[Any], expected: Sequence[Any]) -> bool:
+    return len(told) == len(expected) and all(map(_same, told, expected))
+
+
+def _same(told: Any, expected: Any) -> bool:
+    if isinstance(told, (int, float)) and isinstance(expected, (int, float)):
+        return math.isclose(told, expected, rel_tol=1e-9, abs_tol=1e-9)
+    if isinstance(told, str) and isinstance(expected, str) and "," in expected:
+        # SQLite lists the texts of a group in the order in which it met them.
+        return sorted(told.split(",")) == sorted(expected.split(","))
+    return type(told) is type(expected) and bool(told == expected)
