@@ -54,7 +54,7 @@ def engine(name: str, folder: Path) -> Dialect:
 def loaded(dialect: Dialect, lake: Path, settings: Settings) -> Warehouse:
     """A warehouse that holds a lake."""
     loading.prepare(dialect)
-    loading.load(dialect, Lake.open(lake))
+    loading.load(dialect, Lake.open(lake), zone=settings.zone_name)
     return Warehouse(dialect, settings)
 
 

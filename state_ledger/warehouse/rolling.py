@@ -22,18 +22,30 @@ def roll(dialect: Dialect, state: State, places: Sequence[int], zone: str) -> li
     state: the generation, with its copies settled. Rows of a version that no generation names are never read.
     """
     versions = _versions(dialect, state, places, zone)
-    have = {row[0] for row in dialect.run("SELECT version FROM fleet_rollups")[1]}
-    names = ", ".join(f'"{name}"' for name, _ in rollups.COLUMNS)
     for place, version in versions.items():
-        if version in have:
-            continue
-        # What a load that ended early has left of it.
-        dialect.delete("fleet_rolled", "version", [version])
         carrier = Carrier(dialect, state, zone, _no_prices, _no_prices, (place,))
-        for select in rollups.selects(zone, version):
-            rows = carrier.statement(select, {})
-            dialect.run(f'INSERT INTO "fleet_rolled" ({names}) {rows.text}', rows.values)
+        _make(carrier, version, rollups.selects(zone, version))
     return [(state.generation, place, version, zone) for place, version in versions.items()]
+
+
+def roll_whole(dialect: Dialect, state: State, stores: Sequence[Row], zone: str) -> Row:
+    """Makes the rows of all stores together, when those of each (`stores`) are there; its row for `fleet_rollups`."""
+    version = number_of(zone, *sorted(str(row[2]) for row in stores))
+    _make(Carrier(dialect, state, zone, _no_prices, _no_prices), version, [rollups.of_all(zone, version)])
+    return state.generation, rollups.WHOLE, version, zone
+
+
+def _make(carrier: Carrier, version: int, selects: Sequence[str]) -> None:
+    """Fills in the rows of a version that is not there yet."""
+    dialect = carrier.dialect
+    if dialect.run(f"SELECT version FROM fleet_rollups WHERE version = {version} LIMIT 1")[1]:
+        return
+    # What a load that ended early has left of it.
+    dialect.delete("fleet_rolled", "version", [version])
+    names = ", ".join(f'"{name}"' for name, _ in rollups.COLUMNS)
+    for select in selects:
+        rows = carrier.statement(select, {})
+        dialect.run(f'INSERT INTO "fleet_rolled" ({names}) {rows.text}', rows.values)
 
 
 def clear(dialect: Dialect) -> None:

@@ -92,13 +92,13 @@ def _bodies() -> Mapping[str, Callable[[State], str]]:
             f" FROM fleet_copies WHERE generation = {state.generation}"
         ),
     }
-    for way in rollups.WAYS:
-        made[rollups.PREFIX + way.name] = partial(_rolled, way)
+    for name in rollups.views(0):
+        made[name] = partial(_rolled, name)
     return made
 
 
-def _rolled(way: rollups.Way, state: State) -> str:
-    return rollups.body(way, state.generation)
+def _rolled(name: str, state: State) -> str:
+    return rollups.views(state.generation)[name]
 
 
 def _rows_of(table: tables.Table) -> Callable[[State], str]:
