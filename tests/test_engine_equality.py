@@ -1,4 +1,4 @@
-"""Every question gives on DuckDB and on ClickHouse the rows that it gives on SQLite, whatever its parameters."""
+"""Every question gives on each engine the rows that it gives on SQLite, whatever its parameters."""
 
 from __future__ import annotations
 

@@ -46,6 +46,8 @@ class Warehouse(engines.Books):
         self.questions = catalogue()
         self.state, self.stores = _read(dialect)
         self.chosen = tuple(each for each in self.stores if chosen is None or each.name in chosen)
+        # What is worked out once of these stores, whichever of them are chosen.
+        self.remembered: dict[Any, Any] = {}
         self._listed: tuple[PriceBook, Listed] | None = None
         self._carriers: dict[str, Carrier] = {}
 

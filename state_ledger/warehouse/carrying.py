@@ -76,7 +76,7 @@ class Carrier:
                 node.replace(exp.Null())
         simplify(folded)
         if self._zones_of_days(folded) <= {self.state.rolled}:
-            rollups.put_in(folded, self.state.rolled)
+            rollups.put_in(folded, self.state.rolled, narrowed=self.places is not None)
         put_in_functions(folded, self.dialect, self.zone, self.state.spans, self.prices, self.book)
         self._plain(tree)
         columns = () if tree.is_star else tuple(tree.named_selects)  # type: ignore[attr-defined]
