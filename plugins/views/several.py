@@ -82,9 +82,12 @@ async def cost(request: Any, datasette: Datasette, find: Find) -> Response:
         return await asked.read(within)
 
     live_now = asked.live
-    shown = await cost_page.answered(
-        request, registry(datasette).settings, asked.at, read, asked.groups, frozenset(asked.taken)
-    )
+    try:
+        shown = await cost_page.answered(
+            request, registry(datasette).settings, asked.at, read, asked.groups, frozenset(asked.taken)
+        )
+    except StateLedgerError as error:
+        return await refuse(datasette, request, error, find)
     context = shown.context | {"notices": said, **asked.shown}
     context["hidden"] += asked.at.pairs
     return await page.respond(
