@@ -132,7 +132,7 @@ def warehouse(
     """All of these stores in one warehouse, as pushed from one host each, with all that was said."""
     folder = tmp_path_factory.mktemp(request.param)
     lake = fleet.lake_of(folder / "lake", {(name, "main"): path for name, path in shared_corpora.items()}, SETTINGS)
-    dialect = fleet.engine(request.param, folder / "engine")
+    dialect = fleet.engine(request.param)
     yield fleet.loaded(dialect, lake, SETTINGS)
     dialect.close()
 
@@ -269,7 +269,7 @@ def offering(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Offered]:
 
     def offered(name: str, rows: Sequence[tuple[str, str]], query: str) -> set[int]:
         if name not in made:
-            made[name] = fleet.engine(name, tmp_path_factory.mktemp(name))
+            made[name] = fleet.engine(name)
             texts = [(each, "text") for each in ("text", "tool_name", "tool_calls")]
             made[name].make("texts", (("id", "integer"), *texts, ("timestamp", "real")), ("id",))
             index.prepare(made[name], "texts")
@@ -317,7 +317,7 @@ def test_what_matches_is_offered(
 
 def test_engines_fold_every_character_as_coarsely_as_a_search() -> None:
     """What is folded to the same by a search is folded to the same by DuckDB, for all of Unicode."""
-    dialect = fleet.engine("duckdb", Path())
+    dialect = fleet.engine("duckdb")
     pyarrow = pytest.importorskip("pyarrow")
     characters = [chr(code) for code in range(1, 0x110000) if not 0xD800 <= code <= 0xDFFF]
     dialect.make("every", (("one", "text"), ("folded", "text")), ())
@@ -336,7 +336,7 @@ def test_engines_fold_every_character_as_coarsely_as_a_search() -> None:
 def test_a_text_index_serves_words_and_pairs(tmp_path: Path, corpus: Path) -> None:
     """ClickHouse skips what its index rules out: nothing at all is read for what no message has."""
     lake = fleet.lake_of(tmp_path / "lake", {("h", "p"): corpus}, SETTINGS)
-    dialect = fleet.engine("clickhouse", tmp_path / "engine")
+    dialect = fleet.engine("clickhouse")
     found = fleet.loaded(dialect, lake, SETTINGS)
     for query, name in (("absentword", "words_searched"), ("杭划", "pairs_searched")):
         writer = conditions.writer(dialect)
@@ -392,7 +392,7 @@ SECRET = "sk-proj-Zq3vT8xYw1Lm5NcR7bKd2HfJ9gPs4UaE6oXiVtWyBnMeQzCl"
 def pushed(folder: Path, stores: dict[tuple[str, str], Path], options: dict[tuple[str, str], Options]) -> Warehouse:
     for (host, profile), path in stores.items():
         push(path, folder, host=host, profile=profile, options=options[host, profile], settings=SETTINGS)
-    return fleet.loaded(fleet.engine("duckdb", folder), folder, SETTINGS)
+    return fleet.loaded(fleet.engine("duckdb"), folder, SETTINGS)
 
 
 def test_a_secret_that_was_redacted_is_not_found(tmp_path: Path) -> None:
@@ -413,7 +413,7 @@ def test_a_secret_that_was_pushed_is_not_shown_where_texts_are_redacted(tmp_path
     writer.close()
     lake = fleet.lake_of(tmp_path / "lake", {("h", "p"): tmp_path / "state.db"}, SETTINGS)
     redacting = Settings(redact=True)
-    found = fleet.loaded(fleet.engine("duckdb", tmp_path), lake, redacting)
+    found = fleet.loaded(fleet.engine("duckdb"), lake, redacting)
     [hit] = find(found, Request("key now")).hits
     assert "[redacted" in hit.hit.snippet and SECRET not in str(hit)
 
@@ -478,7 +478,7 @@ def test_stores_of_random_texts_answer_as_they_do_themselves(tmp_path: Path, see
     queries = [text(3) for _ in range(12)] + [chance.choice(texts)[2:5] for _ in range(12)]
     queries += [f"{text(2)} {joint} {text(2)}" for joint in ("OR", "NOT", "AND", "") for _ in range(3)]
     for name in fleet.ENGINES:
-        dialect = fleet.engine(name, tmp_path / name)
+        dialect = fleet.engine(name)
         found = fleet.loaded(dialect, lake, SETTINGS)
         for query in queries:
             request = Request(query, limit=-1)

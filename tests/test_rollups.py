@@ -48,7 +48,7 @@ def both(request: pytest.FixtureRequest, demo_store: Path, tmp_path_factory: pyt
     make_demo(other, sessions=100, messages_per_session=3, days=60)
     stores = {("a", "default"): demo_store, ("b", "default"): demo_store, ("b", "work"): other}
     lake = fleet.lake_of(tmp_path_factory.mktemp("lake"), stores, SETTINGS)
-    dialect = fleet.engine(request.param, tmp_path_factory.mktemp("engine"))
+    dialect = fleet.engine(request.param)
     with closing(fleet.loaded(dialect, lake, SETTINGS)) as rolled:
         plain = Warehouse(dialect, SETTINGS)
         plain.state = replace(plain.state, rolled="")
