@@ -101,7 +101,7 @@ def test_what_pages_over_a_fleet_ask_reads_sums_by_day(both: Both) -> None:
     agree(both, "cost_per_host", period)
 
 
-@settings(max_examples=fewer(12, 2), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=fewer(8, 2), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     name=st.sampled_from(OVER_TIME),
     since=st.none() | st.dates(date(1970, 1, 2), date(9000, 1, 1)) | st.dates(date(2026, 7, 1), date(2026, 12, 31)),
