@@ -82,6 +82,7 @@ def state_of(dialect: Dialect, generation: int) -> State:
         return bool(_rows(dialect, f"{sql} LIMIT 1"))
 
     of_this = f"WHERE generation = {generation}"
+    shown = f"SELECT file FROM fleet_visible {of_this}"
     spans = _rows(dialect, "SELECT DISTINCT span FROM fleet_spans")
     longest = _rows(dialect, f"SELECT longest FROM fleet_generation {of_this}")
     rolled = {row[0]: row[1] for row in _rows(dialect, f"SELECT place, zone FROM fleet_rollups {of_this}")}
@@ -89,7 +90,7 @@ def state_of(dialect: Dialect, generation: int) -> State:
     known = set(rolled.values()) if rolled.keys() == places | {rollups.WHOLE} else set()
     return State(
         generation,
-        hidden=some(f"SELECT file FROM fleet_loaded WHERE file NOT IN (SELECT file FROM fleet_visible {of_this})"),
+        hidden=dialect.shared or some(f"SELECT file FROM fleet_loaded WHERE file NOT IN ({shown})"),
         uncounted=some(f"SELECT place FROM fleet_uncounted {of_this}"),
         renamed=some(f"SELECT place FROM fleet_renamed {of_this}"),
         related=some(f"SELECT place FROM fleet_related {of_this}"),
@@ -247,7 +248,8 @@ def _links(dialect: Dialect, generation: int, related: settling.Related) -> list
 
 def _clear(dialect: Dialect, outdated: int, files: Sequence[int]) -> None:
     """Removes what no reader of the newest generation needs."""
-    for side in (*GENERATIONAL, GENERATION):
+    # The generation itself first: whoever reads it and finds it there afterwards has read all of it.
+    for side in (GENERATION, *GENERATIONAL):
         dialect.delete(side, "generation", [outdated])
     if files:
         for table in tables_of_lake():

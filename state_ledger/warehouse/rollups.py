@@ -11,7 +11,7 @@ A question is answered from a rollup where it gives the same rows; `put_in` tell
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from sqlglot import exp
@@ -71,8 +71,13 @@ bucket: the first of the day in which there is anything; bucket_before: one of t
 is none."""
 
 
-def selects(zone: str, version: int) -> list[str]:
-    """The SELECTs, over `ledger_time`, of all rows of a rollup, with the columns of the table; SQL of SQLite."""
+def selects(zone: str, versions: Mapping[int, int]) -> list[str]:
+    """The SELECTs, over `ledger_time`, of all rows of a rollup, with the columns of the table; SQL of SQLite.
+
+    versions: the number of the state of each store, by the store's.
+    """
+    arms = "".join(f" WHEN {place} THEN {version}" for place, version in versions.items())
+    version = f"CASE place{arms} END"
     return [_sums(zone, version), *(_sessions(way, zone, version) for way in WAYS)]
 
 
@@ -80,9 +85,9 @@ def _day(column: str, zone: str) -> str:
     return f"local_day({column}, '{zone}')"
 
 
-def _sums(zone: str, version: int) -> str:
+def _sums(zone: str, version: str) -> str:
     cells = {
-        "version": str(version), "way": "''", "day_rule": "day_rule", "bucket": "min(bucket)",
+        "version": version, "way": "''", "day_rule": "day_rule", "bucket": "min(bucket)",
         "bucket_before": "CAST(NULL AS INTEGER)", **{name: name for name in DETAIL},
         **{name: f"sum({name})" for name in SPREAD}, "sessions": "CAST(NULL AS REAL)",
         **{name: name for name in OF_STORE},
@@ -92,7 +97,7 @@ def _sums(zone: str, version: int) -> str:
     return f"SELECT {_listed(cells)} FROM ledger_time GROUP BY {', '.join(grouped)}"
 
 
-def _sessions(way: Way, zone: str, version: int) -> str:
+def _sessions(way: Way, zone: str, version: str) -> str:
     same = ", ".join(("session_id", "day_rule", *way.columns, *OF_STORE))
     where = f" WHERE {way.condition}" if way.condition else ""
     daily = (
@@ -106,7 +111,7 @@ def _sessions(way: Way, zone: str, version: int) -> str:
     )
     nothing = {name: f"CAST(NULL AS {'TEXT' if kind_of(name) == 'text' else 'REAL'})" for name in DETAIL}
     cells = {
-        "version": str(version), "way": f"'{way.name}'", "day_rule": "day_rule", "bucket": "min(bucket)",
+        "version": version, "way": f"'{way.name}'", "day_rule": "day_rule", "bucket": "min(bucket)",
         "bucket_before": "max(bucket_before)", **nothing, **{name: name for name in way.columns},
         **dict.fromkeys(SPREAD, "CAST(NULL AS REAL)"), "sessions": "count(*) * 1.0",
         **{name: name for name in OF_STORE},

@@ -28,6 +28,9 @@ _NAMED_SESSIONS: Mapping[str, tuple[str, ...]] = {"continuations": ("session_id"
 _OF_A_FILE = frozenset({"orphans", "locks", "delegations", "routing", "storage"})
 """Tables about a file, which is there whether its copy of a session counts or not."""
 
+OF_FILES = frozenset(f"ledger_{name}" for name in _OF_A_FILE)
+"""Views whose rows are about the file of a store."""
+
 
 @dataclass(frozen=True)
 class State:
