@@ -125,7 +125,7 @@ def shared_corpora(corpus: Path, demo_store: Path, tmp_path_factory: pytest.Temp
     return found
 
 
-@pytest.fixture(scope="module", params=fleet.ENGINES)
+@pytest.fixture(scope="module", params=fleet.SEARCHED)
 def warehouse(
     request: pytest.FixtureRequest, shared_corpora: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Warehouse]:
@@ -293,7 +293,7 @@ def offering(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Offered]:
         dialect.close()
 
 
-@pytest.mark.parametrize("name", fleet.ENGINES)
+@pytest.mark.parametrize("name", fleet.SEARCHED)
 @hypothesis_settings(max_examples=2000 if STRESS else 40)
 @given(texts=TEXTS, asked=ASKED, picked=st.integers(0, 400), escaped=st.booleans())
 def test_what_matches_is_offered(
@@ -477,7 +477,7 @@ def test_stores_of_random_texts_answer_as_they_do_themselves(tmp_path: Path, see
     lake = fleet.lake_of(tmp_path / "lake", {("h", "p"): tmp_path / "state.db"}, SETTINGS)
     queries = [text(3) for _ in range(12)] + [chance.choice(texts)[2:5] for _ in range(12)]
     queries += [f"{text(2)} {joint} {text(2)}" for joint in ("OR", "NOT", "AND", "") for _ in range(3)]
-    for name in fleet.ENGINES:
+    for name in fleet.SEARCHED:
         dialect = fleet.engine(name, tmp_path / name)
         found = fleet.loaded(dialect, lake, SETTINGS)
         for query in queries:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from itertools import groupby
 from typing import Any
 
+from state_ledger.questions import EngineError
 from state_ledger.search import match
 from state_ledger.search import text as _text
 from state_ledger.warehouse.dialect import Dialect
@@ -112,7 +113,11 @@ _WRITERS: Mapping[str, type[Conditions]] = {"duckdb": InColumns, "clickhouse": I
 
 
 def writer(dialect: Dialect) -> Conditions:
-    """What writes the condition for an engine. Raises KeyError for one whose texts cannot be searched."""
+    """What writes the condition for an engine. Raises EngineError for one whose texts cannot be searched."""
+    if dialect.name not in _WRITERS:
+        raise EngineError(
+            "What was said cannot be searched in PostgreSQL. Search the lake itself, which DuckDB reads, or ClickHouse."
+        )
     return _WRITERS[dialect.name](dialect)
 
 
