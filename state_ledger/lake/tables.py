@@ -62,6 +62,7 @@ _AS_THEY_ARE = (
     ("discrepancies", "session_id", ()),
     ("continuations", "session_id", ()),
     ("messages", "session_id", ("text", "shown_parts", "reasoning", "api_content", "tool_calls")),
+    ("message_copies", "session_id", ("text", "tool_calls")),
     ("tool_calls", "session_id", ("arguments",)),
     ("orphans", "", ()),
     ("locks", "", ()),

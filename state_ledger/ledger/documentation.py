@@ -27,6 +27,7 @@ VIEWS: dict[str, str] = {
     "ledger_messages": "One logical message: decoded, with its flags; rows stored twice by compaction count once.",
     "ledger_message_times": "One stored message row: only its session and time.",
     "ledger_message_rows": "One stored message row: the id under which its logical message is shown.",
+    "ledger_message_copies": "One stored row of a message that is stored more than once, as a search looks at it.",
     "ledger_tool_calls": "One tool call that an assistant message makes.",
     "ledger_delegate_calls": "One delegate: the message of its parent that called it, by time.",
     "ledger_continuations": "One session that may continue its parent; of several that may, the one of kind"

@@ -32,6 +32,20 @@ def views(shape: Shape) -> list[tuple[str, str]]:
         )
     kept = ("role", "tool_name", "tool_call_id", "tool_calls", "finish_reason", "token_count", "observed",
             "display_kind")  # fmt: skip
+    # What each row is by itself, whatever its copies are.
+    own_state = (
+        f"CASE WHEN coalesce({stored('active')}, 1) <> 0 THEN 'live'"
+        f" WHEN coalesce({stored('compacted')}, 0) <> 0 THEN 'compacted' ELSE 'taken back' END"
+    )
+    text = "message_text(CAST(m.content AS BLOB))"
+    copied = {
+        "id": "m.id",
+        "session_id": "m.session_id",
+        "timestamp": seconds("m.timestamp"),
+        **{name: stored(name) for name in ("role", "tool_name", "tool_calls")},
+        "state": own_state,
+        "text": text,
+    }
     columns = {
         "id": "m.id",
         "session_id": "m.session_id",
@@ -40,7 +54,7 @@ def views(shape: Shape) -> list[tuple[str, str]]:
         "reasoning": f"coalesce(nullif({stored('reasoning')}, ''), {stored('reasoning_content')})",
         "state": state,
         "copies": f"(SELECT count(*) {copies})",
-        "text": "message_text(CAST(m.content AS BLOB))",
+        "text": text,
         "parts": "message_parts(CAST(m.content AS BLOB))",
         "shown_parts": "message_shown_parts(CAST(m.content AS BLOB))",
         "problem": "message_problem(CAST(m.content AS BLOB))",
@@ -57,6 +71,10 @@ def views(shape: Shape) -> list[tuple[str, str]]:
             "ledger_message_rows",
             "SELECT m.id AS id, m.session_id AS session_id,"
             f" (SELECT min(o.id) {copies}) AS first_id FROM main.messages AS m",
+        ),
+        (
+            "ledger_message_copies",
+            f"SELECT {listed(copied)} FROM main.messages AS m WHERE EXISTS (SELECT 1 {copies} AND o.id <> m.id)",
         ),
         (
             "ledger_message_times",

@@ -25,6 +25,9 @@ OF_FILE: tuple[tuple[str, Kind], ...] = (("file", "integer"), ("place", "integer
 COUNTED = frozenset({"message_times", "message_sizes"})
 """Tables in which a row stands for as many rows of the view as `number` says."""
 
+SEARCHED = ("messages", "message_copies")
+"""Tables whose texts are searched."""
+
 FOLDED: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "session_facts": {"folded_title": ("folded_name", "title"), "folded_id": ("folded_name", "session_id")},
     "usage_rows": {"canonical_model": ("canonical_model", "model")},
@@ -98,6 +101,7 @@ GENERATIONAL = tuple(each.name for each in SIDE if each.columns[0][0] == "genera
 _ORDERS: Mapping[str, tuple[str, ...]] = {
     "time": ("day_rule", "bucket"),
     "messages": ("session_id", "id"),
+    "message_copies": ("session_id", "id"),
     "message_times": ("session_id", "bucket"),
     "tool_calls": ("session_id",),
 }

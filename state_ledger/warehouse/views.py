@@ -28,6 +28,9 @@ _NAMED_SESSIONS: Mapping[str, tuple[str, ...]] = {"continuations": ("session_id"
 _OF_A_FILE = frozenset({"orphans", "locks", "delegations", "routing", "storage"})
 """Tables about a file, which is there whether its copy of a session counts or not."""
 
+OF_FILES = frozenset(f"ledger_{name}" for name in _OF_A_FILE)
+"""Views whose rows are about the file of a store."""
+
 
 @dataclass(frozen=True)
 class State:
@@ -92,13 +95,13 @@ def _bodies() -> Mapping[str, Callable[[State], str]]:
             f" FROM fleet_copies WHERE generation = {state.generation}"
         ),
     }
-    for way in rollups.WAYS:
-        made[rollups.PREFIX + way.name] = partial(_rolled, way)
+    for name in rollups.views(0):
+        made[name] = partial(_rolled, name)
     return made
 
 
-def _rolled(way: rollups.Way, state: State) -> str:
-    return rollups.body(way, state.generation)
+def _rolled(name: str, state: State) -> str:
+    return rollups.views(state.generation)[name]
 
 
 def _rows_of(table: tables.Table) -> Callable[[State], str]:
@@ -116,7 +119,7 @@ def _rows_of(table: tables.Table) -> Callable[[State], str]:
             joins += _beside(state, "fleet_uncounted", "c", "k.session_id")
             conditions.append("c.session_id IS NULL")
         if state.hidden:
-            conditions.append(_is_visible("k", state))
+            conditions.append(is_visible("k", state))
         if table.name == "locks":
             cells["lock_state"] = (
                 f"CASE WHEN k.expires_at > :{NOW} THEN 'held' ELSE 'run out' END"
@@ -136,14 +139,15 @@ def _beside(state: State, side: str, alias: str, session: str) -> str:
     )
 
 
-def _is_visible(alias: str, state: State) -> str:
+def is_visible(alias: str, state: State) -> str:
+    """A condition: a row is of a file that a generation shows."""
     return f"{alias}.file IN (SELECT v.file FROM fleet_visible AS v WHERE v.generation = {state.generation})"
 
 
 def _lineage(state: State) -> str:
     (table,) = (each for each in tables.tables() if each.name == "lineage")
     listed = ", ".join(f"k.{column.name}" for column in table.columns) + ", k.store, k.host, k.place"
-    conditions = [_is_visible("k", state)] if state.hidden else []
+    conditions = [is_visible("k", state)] if state.hidden else []
     if not state.related:
         where = f" WHERE {conditions[0]}" if conditions else ""
         return f"SELECT {listed} FROM {held('lineage')} AS k{where}"
@@ -170,7 +174,7 @@ def _family(state: State) -> str:
 
 
 def _stores(state: State) -> str:
-    visible = f" WHERE {_is_visible('k', state)}" if state.hidden else ""
+    visible = f" WHERE {is_visible('k', state)}" if state.hidden else ""
     counts = (
         "count(f.session_id) AS sessions, count(f.session_id) - count(c.session_id) AS counted,"
         " coalesce(sum(f.messages), 0) AS messages, max(f.last_active) AS last_active"

@@ -28,7 +28,7 @@ class Conditions(ABC):
         self.values: dict[str, Any] = {}
 
     def of(self, tree: Tree | None) -> str:
-        """SQL that is true or false on `held_messages` as `m`."""
+        """SQL that is true, false or NULL on `held_messages` as `m`; within a WHERE, where NULL is false."""
         if tree is None:
             return "1 = 1"
         if isinstance(tree, Needed):
@@ -50,7 +50,8 @@ class InColumns(Conditions):
     """DuckDB: by what the columns hold, without an index.
 
     RE2 finds a word of A to Z in any case at a third of what folding the texts costs; only texts that are not
-    ASCII are folded, by DuckDB's own functions, which take away all accents and not only some.
+    ASCII are folded, by DuckDB's own functions, which take away all accents and not only some. Nothing but AND and OR
+    stands around the tests: within any function, DuckDB works out all of them for all texts.
     """
 
     def _of_needed(self, needed: Needed) -> str:
@@ -64,7 +65,7 @@ class InColumns(Conditions):
         if segment.isascii():
             pattern = self.bound(f"(?i){_literal(segment)}")
             folded = f"contains({_folded(column)}, {self.bound(segment)})"
-            return f"coalesce(regexp_matches({column}, {pattern}) OR ({beyond} AND {folded}), false)"
+            return f"(regexp_matches({column}, {pattern}) OR ({beyond} AND {folded}))"
         tests = []
         for plain, letters in groupby(segment, _is_plain):
             part = "".join(letters)
@@ -72,7 +73,7 @@ class InColumns(Conditions):
                 tests.append(f"contains({column}, {self.bound(part)})")
             else:
                 tests.append(f"({beyond} AND contains({_folded(column)}, {_folded(self.bound(part))}))")
-        return f"coalesce({' AND '.join(tests) or 'true'}, false)"
+        return f"({' AND '.join(tests)})"
 
     def _escapes(self, letters: str) -> str:
         """Of JSON written in ASCII: each letter as an escape, in whatever case its digits are, or as itself."""
@@ -80,7 +81,7 @@ class InColumns(Conditions):
         for letter in letters:
             codes = (f"contains(lower(m.tool_calls), {self.bound(code)})" for code in _codes(letter))
             tests.append(f"(contains(m.tool_calls, {self.bound(letter)}) OR ({' AND '.join(codes)}))")
-        return f"coalesce({' AND '.join(tests)}, false)"
+        return f"({' AND '.join(tests)})"
 
 
 class InIndex(Conditions):

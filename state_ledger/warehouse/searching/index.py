@@ -8,7 +8,6 @@ index takes apart, are in one of pairs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
 
@@ -34,35 +33,29 @@ def folding() -> tuple[str, str]:
     return "".join(before for before, _ in changed), "".join(after for _, after in changed)
 
 
-def statements(table: str) -> Iterator[tuple[str, ...]]:
-    """What is asked of the server once, before rows come in; of each group the first that it takes.
-
-    A server that takes none of a group goes without that index and reads the column.
-    """
-    yield (f"ALTER TABLE {table} ADD COLUMN IF NOT EXISTS {SEARCHED} String MATERIALIZED {_searched()}",)
-    yield (f"ALTER TABLE {table} ADD COLUMN IF NOT EXISTS {PAIRS} Array(String) MATERIALIZED {_pairs()}",)
-    words = f"ALTER TABLE {table} ADD INDEX IF NOT EXISTS words {SEARCHED}"
-    yield (
-        f"{words} TYPE text(tokenizer = splitByNonAlpha)",
-        f"{words} TYPE ngrambf_v1(3, 32768, 3, 0) GRANULARITY 1",
-    )
-    yield (f"ALTER TABLE {table} ADD INDEX IF NOT EXISTS pairs_of_runs {PAIRS} TYPE bloom_filter(0.005) GRANULARITY 1",)
-    yield (f"ALTER TABLE {table} ADD INDEX IF NOT EXISTS times timestamp TYPE minmax GRANULARITY 1",)
-
-
 def prepare(dialect: Dialect, table: str) -> None:
-    """Makes the columns and indexes where the engine has such. Raises EngineError if the columns cannot be made."""
+    """Makes the columns and indexes of a table that is still empty, where the engine has such.
+
+    Raises EngineError if the columns cannot be made; an index that the server does not know is gone without.
+    """
     if dialect.name != "clickhouse":
         return
-    columns_first = 2
-    for number, group in enumerate(statements(table)):
-        for statement in group:
-            if number < columns_first:
-                dialect.run(statement)
-                break
+    add = f"ALTER TABLE {table} ADD"
+    dialect.run(f"{add} COLUMN IF NOT EXISTS {SEARCHED} String MATERIALIZED {_searched()}")
+    dialect.run(f"{add} COLUMN IF NOT EXISTS {PAIRS} Array(String) MATERIALIZED {_pairs()}")
+    for name, column, kinds in _INDEXES:
+        for kind in kinds:
             with suppress(EngineError):
-                dialect.run(statement)
+                dialect.run(f"{add} INDEX IF NOT EXISTS {name} {column} TYPE {kind} GRANULARITY 1")
                 break
+
+
+_INDEXES = (
+    ("words_searched", SEARCHED, ("text(tokenizer = splitByNonAlpha)", "ngrambf_v1(3, 32768, 3, 0)")),
+    ("pairs_searched", PAIRS, ("text(tokenizer = array)", "bloom_filter(0.005)")),
+    ("times_searched", "timestamp", ("minmax",)),
+)
+"""Name, column, and the kinds of index, of which the first that the server takes is made."""
 
 
 def pairs(text: str) -> set[str]:
@@ -73,16 +66,14 @@ def pairs(text: str) -> set[str]:
 def _searched() -> str:
     before, after = (each.translate(_IN_SQL) for each in folding())
     texts = "concat(coalesce(text, ''), '\\n', coalesce(tool_name, ''), '\\n', coalesce(tool_calls, ''))"
-    marks = "".join(_class(_text.MARKS))
-    return f"replaceRegexpAll(translateUTF8({texts}, '{before}', '{after}'), '[{marks}]+', '')"
+    return f"replaceRegexpAll(translateUTF8({texts}, '{before}', '{after}'), '[{_class(_text.MARKS)}]+', '')"
 
 
 def _pairs() -> str:
-    runs = f"extractAll({SEARCHED}, '[{''.join(_class(_text.UNSPACED))}]{{2,}}')"
+    runs = f"extractAll({SEARCHED}, '[{_class(_text.UNSPACED)}]{{2,}}')"
     return f"arrayDistinct(arrayFlatten(arrayMap(run -> ngrams(run, 2), {runs})))"
 
 
-def _class(ranges: str) -> Iterator[str]:
+def _class(ranges: str) -> str:
     """The inside of a regular expression's brackets as RE2 reads it, within a text of SQL."""
-    for each in ranges:
-        yield each if each == "-" else f"\\\\x{{{ord(each):x}}}"
+    return "".join(each if each == "-" else f"\\\\x{{{ord(each):x}}}" for each in ranges)

@@ -24,7 +24,7 @@ FIRST_WINDOW, LONGEST_WINDOW = 8192, 1 << 22
 """Messages of a window. It grows while one takes less than QUICK_S, and shrinks where one takes more than SLOW_S."""
 
 QUICK_S, SLOW_S = 0.1, 0.4
-FIRST_PIECE, LONGEST_PIECE = 16, 256
+FIRST_PIECE, LONGEST_PIECE = 32, 256
 """Candidates that are read at a time, with their texts."""
 
 LEAST_S = 2.0

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 from state_ledger.search.query import Node
 from state_ledger.search.request import Request
@@ -11,6 +11,9 @@ from state_ledger.warehouse.books import Store, Warehouse
 from state_ledger.warehouse.native import held
 from state_ledger.warehouse.searching import conditions, needed
 from state_ledger.warehouse.searching.order import BUCKET_S, Axis, ById, ByTime, Place, Window
+from state_ledger.warehouse.views import is_visible
+
+T = TypeVar("T")
 
 _CELLS = ("place", "store", "host", "id", "session_id", "timestamp", "role", "text", "tool_name", "tool_calls")
 
@@ -34,10 +37,9 @@ class Messages:
         self._bound = self._writer.bound
         self.stores = {each.place: each.name for each in stores_with_texts(warehouse)}
         without_tools = ["m.role <> 'tool'"] if inside else []
-        self._where = " AND ".join(
-            [*self.visible("m"), *self._filters(), *without_tools, self._writer.of(needed.of(root))]
-        )
+        self._where = " AND ".join([*self._filters(), *without_tools, self._writer.of(needed.of(root))])
         self._of_stores = " AND ".join(self.visible("m")) or "1 = 1"
+        self._has_copies = self._remembered("copies", self._copied)
         self.has_timeless = False
         self.axis = self._axis()
 
@@ -46,26 +48,30 @@ class Messages:
     ) -> list[tuple[Any, ...]]:
         """Candidates of a window in order, after a hit: the values of `_CELLS`. Raises Interrupted, EngineError."""
         where = [*self._within(window), *([self._beyond(after)] if after is not None else []), self._where]
-        order = "m.id" if self.axis.whole else "m.timestamp"
         direction = "DESC" if self.axis.newest_first else "ASC"
-        then = "" if self.axis.whole else f", m.store ASC, m.id {direction}"
-        _, rows = self._dialect.run(
-            f"SELECT {', '.join(f'm.{name} AS {name}' for name in _CELLS)} FROM {held('messages')} AS m"
-            f" WHERE {' AND '.join(where)} ORDER BY {order} {direction}{then} LIMIT {most}",
-            self._writer.values,
-            limit_ms,
-        )
+        order = f"id {direction}" if self.axis.whole else f"timestamp {direction}, store ASC, id {direction}"
+        first = f"ORDER BY {order} LIMIT {most}"
+        cells = ", ".join(f"m.{name} AS {name}" for name in _CELLS)
+        sql = self.rows(cells, " AND ".join(where), first)
+        _, rows = self._dialect.run(f"SELECT * FROM ({sql}) AS found {first}", self._writer.values, limit_ms)
         return rows
+
+    def rows(self, cells: str, where: str, first: str = "") -> str:
+        """A SELECT of stored rows as `m`, of the stores that are looked through. first: of each table, how many."""
+        where = f"{self._of_stores} AND {where}"
+        once = f"SELECT {cells} FROM {held('messages')} AS m WHERE m.copies = 1 AND {where} {first}"
+        if not self._has_copies:
+            return once
+        copies = f"SELECT {cells} FROM {held('message_copies')} AS m WHERE {where} {first}"
+        return f"({once}) UNION ALL ({copies})"
 
     def time_at(self, place: Place) -> float | None:
         """The time of a place."""
         if not self.axis.whole:
             return place.at
         step, direction = (">=", "ASC") if self.axis.newest_first else ("<=", "DESC")
-        _, rows = self._dialect.run(
-            f"SELECT m.timestamp AS timestamp FROM {held('messages')} AS m WHERE {self._of_stores}"
-            f" AND m.timestamp IS NOT NULL AND m.id {step} {place.at} ORDER BY m.id {direction} LIMIT 1"
-        )
+        sql = self.rows("m.timestamp AS timestamp, m.id AS id", f"m.timestamp IS NOT NULL AND m.id {step} {place.at}")
+        _, rows = self._dialect.run(f"SELECT timestamp FROM ({sql}) AS found ORDER BY id {direction} LIMIT 1")
         return rows[0][0] if rows else None
 
     # -- conditions -----------------------------------------------------------------------------------
@@ -77,8 +83,7 @@ class Messages:
         if len(self.stores) < len(self._warehouse.stores):
             found.append(f"{alias}.place IN ({', '.join(map(str, sorted(self.stores)))})")
         if state.hidden:
-            visible = f"SELECT v.file FROM fleet_visible AS v WHERE v.generation = {state.generation}"
-            found.append(f"{alias}.file IN ({visible})")
+            found.append(is_visible(alias, state))
         return found
 
     def _filters(self) -> list[str]:
@@ -133,16 +138,29 @@ class Messages:
     def _axis(self) -> Axis:
         newest_first = self._request.newest_first
         if len(self.stores) == 1:
-            (place,) = self.stores
-            _, rows = self._dialect.run(
-                f"SELECT min(m.id) AS low, max(m.id) AS high FROM {held('messages')} AS m WHERE m.place = {place}"
-            )
-            low, high = rows[0]
-            return ById(None if low is None else (int(low), int(high)), newest_first)
-        hours = self._hours()
+            return ById(self._remembered("ends", self._ends), newest_first)
+        hours = self._remembered("hours", self._hours)
         self.has_timeless = None in hours and self._request.since is None and self._request.until is None
         counted = sorted((hour, number) for hour, number in hours.items() if hour is not None)
         return ByTime(counted, newest_first)
+
+    def _remembered(self, what: str, find: Callable[[], T]) -> T:
+        """Something about these stores, which is found out once."""
+        key = what, frozenset(self.stores)
+        known: dict[Any, T] = self._warehouse.remembered
+        if key not in known:
+            known[key] = find()
+        return known[key]
+
+    def _copied(self) -> bool:
+        """Whether messages are stored more than once."""
+        copied = f"SELECT m.id FROM {held('message_copies')} AS m WHERE {self._of_stores} LIMIT 1"
+        return bool(self._dialect.run(copied)[1])
+
+    def _ends(self) -> tuple[int, int] | None:
+        sql = self.rows("m.id AS id", "1 = 1")
+        ((low, high),) = self._dialect.run(f"SELECT min(id) AS low, max(id) AS high FROM ({sql}) AS found")[1]
+        return None if low is None else (int(low), int(high))
 
     def _hours(self) -> dict[int | None, int]:
         """How many messages the stores have in each hour; None: without a time."""

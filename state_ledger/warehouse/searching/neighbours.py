@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -10,7 +9,6 @@ from typing import Any
 
 from state_ledger.search.snippets import CONTEXT_CHARACTERS
 from state_ledger.warehouse.books import Warehouse
-from state_ledger.warehouse.native import held
 from state_ledger.warehouse.searching.looking import Row
 from state_ledger.warehouse.searching.messages import Messages
 
@@ -55,11 +53,11 @@ def _orders(warehouse: Warehouse, messages: Messages, rows: Sequence[Row]) -> di
     values = {f"s{number}": each for number, each in enumerate(sorted({name for _, name in wanted}))}
     dialect = warehouse.dialect
     listed = ", ".join(dialect.text(dialect.parameter(name, "text")) for name in values)
-    where = "".join(f" AND {each}" for each in messages.visible("m"))
-    for place, session_id, timestamp, each in dialect.run(
-        f"SELECT m.place, m.session_id, m.timestamp, m.id FROM {held('messages')} AS m WHERE m.place IN ({places})"
-        f" AND m.session_id IN ({listed}) AND m.timestamp IS NOT NULL{where}", values
-    )[1]:  # fmt: skip
+    sql = messages.rows(
+        "m.place AS place, m.session_id AS session_id, m.timestamp AS timestamp, m.id AS id",
+        f"m.place IN ({places}) AND m.session_id IN ({listed}) AND m.timestamp IS NOT NULL",
+    )
+    for place, session_id, timestamp, each in dialect.run(sql, values)[1]:
         found[place, session_id].append((timestamp, each))
     for listed_places in found.values():
         listed_places.sort()
@@ -77,18 +75,10 @@ def _texts(
     one_of = " OR ".join(
         f"(m.place = {place} AND m.id IN ({', '.join(map(str, ids))}))" for place, ids in by_place.items()
     )
-    where = "".join(f" AND {each}" for each in messages.visible("m"))
-    _, rows = warehouse.dialect.run(
-        f"SELECT m.place, m.id, m.role, m.text, m.shown_parts FROM {held('messages')} AS m WHERE ({one_of}){where}"
-    )
+    cells = "m.place AS place, m.id AS id, m.role AS role, m.text AS text"
+    _, rows = warehouse.dialect.run(messages.rows(cells, f"({one_of})"))
     return {
-        (place, each): {"role": role, "content": _short(text, parts, shown)} for place, each, role, text, parts in rows
+        (place, each): {"role": role, "content": shown(text or "")[:CONTEXT_CHARACTERS]}
+        for place, each, role, text in rows
     }
 
-
-def _short(text: str | None, parts: str | None, shown: Callable[[str], str]) -> str:
-    """The first 200 characters of a message; `[multimodal content]` for parts without text."""
-    if parts is None:
-        return shown(text or "")[:CONTEXT_CHARACTERS]
-    texts = [str(words) for kind, words in json.loads(parts) if "image" not in kind]
-    return shown(" ".join(filter(None, texts)) or "[multimodal content]")[:CONTEXT_CHARACTERS]

@@ -31,31 +31,43 @@ class Sessions:
     def __init__(self, warehouse: Warehouse, messages: Messages) -> None:
         self._warehouse, self._messages = warehouse, messages
         self._known: dict[Key, Session | None] = {}
-        self._times: dict[Key, frozenset[float | None]] = {}
+        self._times: dict[Key, set[float | None]] = {}
 
     def shown(self, rows: Sequence[Row]) -> list[tuple[Row, Session]]:
         """Messages with their sessions; without those that have none, as in a store's own search, and those that
         stand in a copy of a session while the copy that counts has them, and is looked through, too."""
         self._look_up({(row.place, row.session_id) for row in rows} - self._known.keys())
-        found = []
-        for row in rows:
-            session = self._known[row.place, row.session_id]
-            if session is not None and not self._is_shown_elsewhere(row, session):
-                found.append((row, session))
-        return found
+        found = [(row, session) for row in rows if (session := self._known[row.place, row.session_id]) is not None]
+        if not self._warehouse.state.uncounted:
+            return found
+        counting = [self._counting(row, session) for row, session in found]
+        self._read_times({key for key in counting if key is not None} - self._times.keys())
+        return [
+            pair for pair, key in zip(found, counting, strict=True)
+            if key is None or pair[0].timestamp not in self._times[key]
+        ]  # fmt: skip
 
-    def _is_shown_elsewhere(self, row: Row, session: Session) -> bool:
+    def _counting(self, row: Row, session: Session) -> Key | None:
+        """The copy that counts, if that is another one which is looked through, too."""
         if session.instead is None or session.instead not in self._messages.stores:
-            return False
-        key = session.instead, row.session_id
-        if key not in self._times:
-            values: dict[str, Any] = {}
-            rows = self._run(
-                f"SELECT m.timestamp FROM {held('messages')} AS m WHERE m.place = {key[0]}"
-                f" AND m.session_id = {self._bound(values, key[1])}{self._and_visible('m')}", values
-            )  # fmt: skip
-            self._times[key] = frozenset(each[0] for each in rows)
-        return row.timestamp in self._times[key]
+            return None
+        return session.instead, row.session_id
+
+    def _read_times(self, sessions: Iterable[Key]) -> None:
+        """When the messages of copies that count were stored."""
+        wanted = sorted(sessions)
+        if not wanted:
+            return
+        self._times |= {key: set() for key in wanted}
+        values: dict[str, Any] = {}
+        one_of = " OR ".join(
+            f"(m.place = {place} AND m.session_id = {self._bound(values, session_id)})" for place, session_id in wanted
+        )
+        for place, session_id, timestamp in self._run(
+            f"SELECT m.place, m.session_id, m.timestamp FROM {held('messages')} AS m"
+            f" WHERE ({one_of}){self._and_visible('m')}", values
+        ):  # fmt: skip
+            self._times[place, session_id].add(timestamp)
 
     def _look_up(self, keys: Iterable[Key]) -> None:
         wanted = sorted(keys)
