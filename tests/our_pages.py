@@ -12,7 +12,7 @@ from datasette.plugins import pm
 
 from state_ledger import questions
 from state_ledger.plugins import assets
-from state_ledger.plugins.routes import EVERY
+from state_ledger.plugins.routes import EVERY, FLEET
 from state_ledger.portability.formats import FORMATS
 from state_ledger.portability.question_file import FORMS
 from state_ledger.portability.scope import KINDS
@@ -39,6 +39,8 @@ def pages(path: Path, session: str, word: str, *, every: bool = True) -> list[st
     for number, (pattern, _view) in enumerate(routes(path)):
         forms = [each for each in (FORMS if "/question/" in pattern.pattern else FORMATS) if each not in MISSING]
         over_all = {"query": list(catalogue())} if pattern.pattern.startswith(EVERY) else {}
+        if pattern.pattern.startswith(FLEET):  # no store has a fleet beside it: any of its questions is one page
+            over_all = {"query": ["hosts"]}
         made = addresses(pattern, {**values, "format": forms, **over_all})
         found += made if every else [made[number % len(made)]]
     found += [f"/{name}/{each}{end}" for each in asked[: None if every else 1] for end in ("", ".json", ".csv")]

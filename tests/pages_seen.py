@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from state_ledger.pages.links import AllLinks, Links
+import pytest
+
+from state_ledger.pages.links import AllLinks, FleetLinks, Links
 from state_ledger.session_db import SessionDB
 from state_ledger.sqlite import sqlite3
-from tests import books
+from tests import books, fleet_books
+from tests.conftest import fetch
 from tests.test_browser import largest_work
 from tests.test_transcript_messages import family_rows
 
 LINE_1 = version("datasette").startswith("1.")
 BOOKS, FAMILY, ALL = Links("/demo"), Links("/family"), AllLinks("/-/ledger/all")
+FLEET = FleetLinks("/-/ledger/fleet")
 
 
 class Seen(NamedTuple):
@@ -41,6 +46,8 @@ OWN = (
     "reconcile", "ops", "ops-checked", "ops-empty", "search", "search-hits", "search-filtered", "search-nothing",
     "search-hint", "session", "conversation", "work", "delegates", "session-missing", "export", "export-session",
     "export-missing", "all", "all-cost", "all-cache", "all-search", "all-question", "all-missing",
+    "fleet", "fleet-host", "fleet-cost", "fleet-cache", "fleet-lineage", "fleet-ops", "fleet-session", "fleet-unread",
+    "fleet-question", "fleet-missing",
 )  # fmt: skip
 STOCK = ("datasette", "tables", "question", "question-shown", "table", "messages", "row", "sql", "other",
          "error-400", "error-403", "error-404", "error-503")  # fmt: skip
@@ -92,6 +99,16 @@ def pages(demo: Path) -> dict[str, Seen]:
         "all-search": Seen(ALL.search({"q": "error"})),
         "all-question": Seen(ALL.query("recent_sessions", {"limit": "5"})),
         "all-missing": Seen(ALL.session("nobody"), 404),
+        "fleet": Seen(FLEET.home),
+        "fleet-host": Seen(f"{FLEET.home}?host=web-01"),
+        "fleet-cost": Seen(FLEET.cost({"period": "all"})),
+        "fleet-cache": Seen(FLEET.cache),
+        "fleet-lineage": Seen(FLEET.lineage("s1")),
+        "fleet-ops": Seen(FLEET.ops()),
+        "fleet-session": Seen(FLEET.session("s1")),
+        "fleet-unread": Seen(FLEET.session("c1")),
+        "fleet-question": Seen(FLEET.query("hosts")),
+        "fleet-missing": Seen(f"{FLEET.home}?host=nowhere", 400),
         "datasette": Seen("/-/datasette", stock=True),
         "tables": Seen(BOOKS.plain, stock=True),
         "question": Seen(BOOKS.query("cost_per_day", {"limit": "5"}), stock=True),
@@ -129,9 +146,25 @@ def site(serve: Callable[..., str], demo: Path, folder: Path) -> Site:
         connection.execute("INSERT INTO things VALUES ('a', 1)")
     connection.close()
     rules = folder / "rules.json"
-    rules.write_text(json.dumps({"databases": {"closed": {"allow": False}}}), encoding="utf-8")
-    address = serve([demo, *made.values()], "--config" if LINE_1 else "--metadata", str(rules))
+    given: dict[str, Any] = {"databases": {"closed": {"allow": False}}}
+    if fleet_books.HAS_ENGINE:
+        given["plugins"] = {"state-ledger": {"lake": str(fleet_books.lake(folder / "fleet"))}}
+    rules.write_text(json.dumps(given), encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+        address = serve([demo, *made.values()], "--config" if LINE_1 else "--metadata", str(rules))
+    if fleet_books.HAS_ENGINE:
+        awaited(address, FLEET.query("hosts"))
     return Site(address, made["breaks"], pages(demo))
+
+
+def awaited(address: str, path: str) -> str:
+    """The address of a server once a page of its fleet can be shown: the books are read in the background."""
+    deadline = time.monotonic() + 120
+    while fetch(f"{address}{path}")[0] == 503:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    return address
 
 
 LAID_OUT = """

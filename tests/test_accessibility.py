@@ -17,6 +17,7 @@ import pytest
 
 from tests import axe
 from tests.conftest import EXAMPLES_DIVISOR, STRESS, fetch
+from tests.fleet_books import HAS_ENGINE
 from tests.pages_seen import LAID_OUT, OWN, SPACED, STOCK, Seen, Site, site
 from tests.pressing import Keys
 from tests.test_browser import Visit, browser, visit
@@ -30,7 +31,7 @@ WIDTHS = (640, 390, 320) if STRESS else (640, 320)
 IN_DARK = ("home", "cost-wrong", "ops", "search-hits", "work")
 """What is looked at in the dark, too: between them they have every kind of text. Datasette's own have no dark."""
 USUAL = ("index", "home", "cost", "cost-wrong", "money", "reconcile", "ops", "search", "search-hits", "search-nothing",
-         "work", "session-missing", "export", "all-question")  # fmt: skip
+         "work", "session-missing", "export", "all-question", "fleet", "fleet-ops", "fleet-session")  # fmt: skip
 USUAL_STOCK = ("tables", "question", "table", "messages", "row", "sql", "error-404", "error-503")
 """A page of each template, and each that has something which no other has."""
 SECOND_LINE = EXAMPLES_DIVISOR > 1 and not STRESS
@@ -91,6 +92,8 @@ def broken(page: Any, rules: dict[str, Any]) -> list[str]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_page_can_be_used_by_everybody(name: str, looker: str, served_site: Site, window: Any) -> None:
+    if name.startswith("fleet") and not HAS_ENGINE:
+        pytest.skip("pyarrow, duckdb or sqlglot is not installed")
     seen = served_site.pages[name]
     opened(window, served_site, seen)
     window.evaluate(looker)
@@ -111,7 +114,7 @@ def test_a_page_can_be_used_by_everybody(name: str, looker: str, served_site: Si
 @ours
 def test_every_section_of_the_navigation_is_looked_at(served_site: Site, window: Any) -> None:
     paths = {seen.path.partition("?")[0] for seen in served_site.pages.values()}
-    for path in ("/", "/demo", "/-/ledger/all"):
+    for path in ("/", "/demo", "/-/ledger/all", *(["/-/ledger/fleet"] if HAS_ENGINE else [])):
         window.goto(served_site.address + path)
         links = window.eval_on_selector_all(
             "header a, footer a, .page-head a", "all => all.map(link => new URL(link.href).pathname)"

@@ -67,6 +67,7 @@ def addresses(datasette: Any) -> list[str]:
                 "/session/s1", "/recent_sessions", "/recent_sessions.json", "/recent_sessions.csv")  # fmt: skip
     found += ["/state/-/live.json", "/state/-/money", "/state/-/reconcile"]
     found += [f"/-/ledger/all{path}" for path in together]
+    found += [f"/-/ledger/fleet{path}" for path in (*together, "/lineage", "/ops")]
     for name in questions.load():
         found += [f"/state/{name}{end}" for end in ("", ".json", ".json?_shape=objects", ".csv")]
         found += [f"/state/-/ask/{name}.json", *(f"/state/-/export/question/{name}.{form}" for form in ("csv", "json"))]

@@ -76,15 +76,18 @@ async def cost(request: Any, datasette: Datasette, find: Find) -> Response:
     async def read(reader: Callable[[Ask], Any]) -> Any:
         def within(reading: Reading) -> Any:
             cost = reader(Ask(reading.source, reading.settings))
-            said.extend([*reading.notices, *_of_copies(reading.copies)])
+            said[:] = [*reading.notices, *_of_copies(reading.copies)]
             return cost
 
         return await asked.read(within)
 
     live_now = asked.live
-    shown = await cost_page.answered(
-        request, registry(datasette).settings, asked.at, read, asked.groups, frozenset(asked.taken)
-    )
+    try:
+        shown = await cost_page.answered(
+            request, registry(datasette).settings, asked.at, read, asked.groups, frozenset(asked.taken)
+        )
+    except StateLedgerError as error:
+        return await refuse(datasette, request, error, find)
     context = shown.context | {"notices": said, **asked.shown}
     context["hidden"] += asked.at.pairs
     return await page.respond(

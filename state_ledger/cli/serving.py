@@ -71,8 +71,8 @@ class Arguments:
 @click.option("--snapshot", "snapshots", is_flag=True, help="Show private copies, taken now.")
 @click.option("--companion", is_flag=True, help="Keep a search index of each store in your cache folder.")
 @click.option("--lake", metavar="URL", help="Show the books of a fleet: the lake that its hosts push to.")
-@click.option("--clickhouse", metavar="DSN", help="Show the books of a fleet that a ClickHouse server holds.")
-@click.option("--postgresql", metavar="DSN", help="Show the books of a fleet that a PostgreSQL server holds.")
+@click.option("--clickhouse", metavar="DSN", help="Show those that a ClickHouse server holds, or fill it from --lake.")
+@click.option("--postgresql", metavar="DSN", help="Show those that a PostgreSQL server holds, or fill it from --lake.")
 @budget_options.budget_option
 @click.option("--redact", is_flag=True, help="Replace keys, tokens and passwords wherever text is shown.")
 @click.option("--prices", metavar="FILE", help="Your own price table (YAML), over those of genai-prices.")
@@ -110,8 +110,8 @@ def serve(
     given = split_arguments(arguments)
     fleets = {"lake": lake, "clickhouse": clickhouse, "postgresql": postgresql}
     named = {kind: place for kind, place in fleets.items() if place is not None}
-    if len(named) > 1:
-        raise click.UsageError(f"Name one of {', '.join(f'--{kind}' for kind in named)}.")
+    if clickhouse is not None and postgresql is not None:
+        raise click.UsageError("Name --clickhouse or --postgresql, not both.")
     chosen_by_name = bool(given.paths or given.addresses or named or given.value("-i", "--immutable"))
     paths = given.paths if chosen_by_name else _own_stores()
     served = _readable([*paths, *map(copied, given.addresses)], snapshots)

@@ -24,10 +24,14 @@ _SECRET = re.compile(r"(?<=://)[^/@\s]*@|(?<=[?&])(?:access_key|secret_key|passw
 
 
 class Where(NamedTuple):
-    """The address of a lake, or of the server of an engine. kind: the name of its setting."""
+    """The address of a lake, or of the server of an engine.
+
+    kind: the name of its setting. lake: what the server is filled from; '' where others do that.
+    """
 
     kind: str
     address: str
+    lake: str = ""
 
     @property
     def shown(self) -> str:
@@ -51,13 +55,18 @@ def is_folder(kind: str, address: str) -> bool:
 
 
 def configured(settings: Settings, environment: Mapping[str, str] = os.environ) -> Where | None:
-    """Where the books of this instance's fleet are; None if it shows none. Raises StateLedgerError for two places."""
+    """Where the books of this instance's fleet are; None if it shows none.
+
+    With a lake and a server, the server is filled from the lake. Raises StateLedgerError for two servers.
+    """
     given = {kind: environment.get(variable, "").strip() for kind, variable in VARIABLES.items()}
     if not any(given.values()):
         given = {kind: getattr(settings, kind) for kind in VARIABLES}
-    named = [Where(kind, address) for kind, address in given.items() if address]
-    if len(named) > 1:
+    lake = given["lake"]
+    servers = [Where(kind, address, lake) for kind, address in given.items() if address and kind != "lake"]
+    if len(servers) > 1:
         raise StateLedgerError(
-            f"Books of a fleet are named in {len(named)} places ({', '.join(each.kind for each in named)}): name one."
+            f"Books of a fleet are named on {len(servers)} servers, {' and '.join(each.kind for each in servers)}:"
+            " name one."
         )
-    return named[0] if named else None
+    return servers[0] if servers else Where("lake", lake) if lake else None

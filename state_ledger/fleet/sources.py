@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Protocol
@@ -90,22 +91,45 @@ class _OfLake:
 
 
 class _OnServer:
-    """A warehouse on a server, which others fill."""
+    """A warehouse on a server, which is filled from a lake, or by others."""
 
     def __init__(self, where: Where, settings: Settings) -> None:
         self.notices: list[str] = []
         self._dialect = _dialect_of(where)
+        self._lake = where.lake
         self._settings = settings
         self._held: Warehouse | None = None
+        self._looking = threading.Lock()
 
     def look(self) -> str:
         from state_ledger.warehouse import Warehouse, loading
 
-        if self._held is None or not self.is_current(self._held):
-            if not loading.newest(self._dialect):
-                raise StateLedgerError("Nothing was loaded there yet.")
-            self._held = Warehouse(self._dialect, self._settings)
-        return str(self._held.state.generation)
+        with self._looking:
+            if self._lake:
+                self._fill()
+            elif not loading.is_of_this_format(self._dialect):
+                raise StateLedgerError(
+                    "There are no books of a fleet on this server, or none of this version. Name the lake too, to fill"
+                    " it: --lake URL."
+                )
+            if self._held is None or not self.is_current(self._held):
+                self._held = Warehouse(self._dialect, self._settings)
+            return str(self._held.state.generation)
+
+    def _fill(self) -> None:
+        from state_ledger.lake.errors import LakeError
+        from state_ledger.lake.reading import Lake
+        from state_ledger.warehouse import loading
+
+        try:
+            lake = Lake.open(self._lake)
+            loading.prepare(self._dialect)
+            loading.load(self._dialect, lake, zone=self._settings.zone_name)
+            self.notices = list(lake.notices)
+        except LakeError as error:
+            if not loading.is_of_this_format(self._dialect):
+                raise
+            self.notices = [f"The lake cannot be read, so that answers are as of the last time: {error}"]
 
     @contextmanager
     def books(self, wait_s: float) -> Iterator[Warehouse]:
@@ -119,4 +143,10 @@ class _OnServer:
 
 
 def _dialect_of(where: Where) -> Dialect:
-    raise StateLedgerError(f"{where.called} cannot be read yet")
+    if where.kind == "clickhouse":
+        from state_ledger.warehouse.clickhouse import ClickHouse
+
+        return ClickHouse(where.address)
+    from state_ledger.warehouse.postgres import PostgreSQL
+
+    return PostgreSQL(where.address)

@@ -47,7 +47,7 @@ def shown(result: Result, at: Links, zone: str) -> dict[str, Any]:
         "name": question.name,
         "title": question.title,
         "description": question.description,
-        "table": Markup(tables.table(said, columns, rows, name=f"{question.name}-table"))
+        "table": Markup(tables.table(said, columns, rows, name=f"{question.name}-table", heading=question.name))
         if rows
         else Markup('<p class="all-well">No rows.</p>'),
         "provenance": Markup(provenance.line(zone_said, at, question.name, asked)),

@@ -59,11 +59,13 @@ def table(
     *,
     totals: Sequence[Cell] = (),
     name: str,
+    heading: str = "",
 ) -> str:
     """A table in a box of its own that scrolls sideways where the screen is narrow.
 
     The first cell of each row is its head; one without text is called "not recorded". The box can be focused, so
-    that the keyboard scrolls it.
+    that the keyboard scrolls it. heading: the id of what the box is called after besides its caption, where other
+    boxes of the page may have the same one.
     """
     heads = "".join(
         f'<th scope="col"{_kind(column)}' + (f' title="{escape(column.title)}"' if column.title else "")
@@ -74,10 +76,11 @@ def table(
     body = "".join(_row(cells, kinds) for cells in rows)
     foot = f"<tfoot>{_row(totals, kinds)}</tfoot>" if totals else ""
     mark = escape(name)
+    labels = f"{escape(heading)} {mark}" if heading else mark
     return (
         # Said above the box, where it does not scroll away; in the table, for those who hear it.
         f'<p class="caption" id="{mark}">{escape(caption)}</p>'
-        f'<div class="table-box" role="region" tabindex="0" aria-labelledby="{mark}">'
+        f'<div class="table-box" role="region" tabindex="0" aria-labelledby="{labels}">'
         f'<table><caption class="visually-hidden">{escape(caption)}</caption>'
         f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody>{foot}</table></div>"
     )
