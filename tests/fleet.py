@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +22,12 @@ from state_ledger.settings import Settings
 from state_ledger.warehouse import Warehouse, loading
 from state_ledger.warehouse.dialect import Dialect
 from state_ledger.warehouse.duck import DuckDB
+from tests import postgres
 
 ALL_OF_IT = Options(with_messages=True, redacted=False)
 """Nothing is left out, so that answers can be held against those of the stores themselves."""
 
-ENGINES = ("duckdb", "clickhouse")
+ENGINES = ("duckdb", "clickhouse", "postgresql")
 
 
 def lake_of(folder: Path, stores: Mapping[tuple[str, str], Path], settings: Settings) -> Path:
@@ -34,21 +37,40 @@ def lake_of(folder: Path, stores: Mapping[tuple[str, str], Path], settings: Sett
     return folder
 
 
-def engine(name: str, folder: Path) -> Dialect:
+_databases = itertools.count(1)
+
+
+def engine(name: str) -> Dialect:
     """An empty database of an engine; skips where the engine is not installed."""
     if name == "duckdb":
         return DuckDB()
+    if name == "postgresql":
+        address = postgres.running().database()
+        from state_ledger.warehouse.postgres import PostgreSQL
+
+        return PostgreSQL(address)
     pytest.importorskip("chdb", reason="ClickHouse is tested with chdb, which is not installed")
     pytest.importorskip("clickhouse_connect", reason="needs the extra clickhouse")
     from state_ledger.warehouse.clickhouse import ClickHouse
 
-    return ClickHouse(f"chdb://{folder}")
+    # A process has one engine, in which each caller gets a database of its own.
+    database = f"fleet{next(_databases)}"
+    _chdb().command(f"CREATE DATABASE {database}")
+    return ClickHouse(f"chdb://memory?database={database}")
+
+
+@lru_cache(maxsize=1)
+def _chdb() -> Any:
+    """A client that stays: with the last one the engine ends, and what is in it."""
+    import clickhouse_connect
+
+    return clickhouse_connect.get_client(dsn="chdb://memory")
 
 
 def loaded(dialect: Dialect, lake: Path, settings: Settings) -> Warehouse:
     """A warehouse that holds a lake."""
     loading.prepare(dialect)
-    loading.load(dialect, Lake.open(lake))
+    loading.load(dialect, Lake.open(lake), zone=settings.zone_name)
     return Warehouse(dialect, settings)
 
 

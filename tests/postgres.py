@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import os
 import pwd
 import shutil
@@ -11,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -190,10 +192,17 @@ def _value(value: Any, kind: str, column: tuple[str, str]) -> Any:
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[Server]:
-    """A server that ends with the tests; skips where there is none to start."""
-    with server() as started:
-        yield started
+def postgres() -> Server:
+    """The server of this process; skips where there is none to start."""
+    return running()
+
+
+@functools.cache
+def running() -> Server:
+    """A server that ends with this process."""
+    stack = ExitStack()
+    atexit.register(stack.close)
+    return stack.enter_context(server())
 
 
 @contextmanager
@@ -248,4 +257,5 @@ def _as_another() -> list[str]:
     if shutil.which("setpriv") is None:
         pytest.skip("PostgreSQL does not run as root, and there is no setpriv")
     user, group = _other_user()
-    return ["setpriv", f"--reuid={user}", f"--regid={group}", "--clear-groups"]
+    # Whatever ends the tests ends the server, at once.
+    return ["setpriv", f"--reuid={user}", f"--regid={group}", "--clear-groups", "--pdeathsig=QUIT"]

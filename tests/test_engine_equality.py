@@ -1,4 +1,4 @@
-"""Every question gives on DuckDB and on ClickHouse the rows that it gives on SQLite, whatever its parameters."""
+"""Every question gives on each engine the rows that it gives on SQLite, whatever its parameters."""
 
 from __future__ import annotations
 
@@ -35,11 +35,8 @@ def lake(demo_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module", params=fleet.ENGINES)
-def warehouse(
-    request: pytest.FixtureRequest, lake: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Any]:
-    dialect = fleet.engine(request.param, tmp_path_factory.mktemp("engine"))
-    with closing(fleet.loaded(dialect, lake, SETTINGS)) as found:
+def warehouse(request: pytest.FixtureRequest, lake: Path) -> Iterator[Any]:
+    with closing(fleet.loaded(fleet.engine(request.param), lake, SETTINGS)) as found:
         yield found
 
 
@@ -90,18 +87,17 @@ def typical(alone: Connection) -> Mapping[str, Sequence[str]]:
     }
 
 
-def cases(question: Question, typical: Mapping[str, Sequence[str]]) -> Iterator[dict[str, str]]:
-    """Values for the parameters of a question: none given, all of them, what matches nothing; each by itself."""
+def cases(question: Question, typical: Mapping[str, Sequence[str]], engine: str) -> Iterator[dict[str, str]]:
+    """Values for the parameters of a question: all of them, none, what matches nothing; each by itself, and pairs."""
     names = [each.name for each in question.parameters]
     always = {"now": NOW} if "now" in names else {}
-    yield always
-    chosen = [name for name in names if name not in _EXCLUSIVE]
-    yield always | {name: typical[name][0] for name in chosen}
-    if not STRESS:
-        for name in ("by", "session", "source"):
-            if name in names:
-                yield always | {name: typical[name][-1]}
+    yield always | {name: typical[name][0] for name in names if name not in _EXCLUSIVE}
+    if not STRESS:  # a cross-section, of which the slower engine gets the part that reads most of the SQL
+        if engine == "duckdb":
+            yield always
+            yield from (always | {name: typical[name][-1]} for name in ("by", "session") if name in names)
         return
+    yield always
     for name in names:
         for value in typical[name]:
             yield always | {name: value}
@@ -117,7 +113,7 @@ _EXCLUSIVE = {"conversation", "work", "day"}
 def test_an_engine_answers_as_the_store_itself(
     question: Question, warehouse: Any, alone: Connection, typical: Mapping[str, Sequence[str]]
 ) -> None:
-    for parameters in cases(question, typical):
+    for parameters in cases(question, typical, warehouse.name):
         expected = _of_the_store(alone, question.name, tuple(parameters.items()))
         told = questions.ask(warehouse, question.name, parameters, settings=SETTINGS)
         width = len(expected.columns)

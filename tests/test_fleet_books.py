@@ -11,14 +11,19 @@ from typing import Any
 
 import pytest
 
+from tests import fleet  # isort: skip  (skips where the extra is missing)
+
 from state_ledger import questions
+from state_ledger.lake.push import push
+from state_ledger.lake.reading import Lake
 from state_ledger.settings import Settings
 from state_ledger.shelf import Member, Reading, Shelf
 from state_ledger.shelf.catalogue import catalogue
 from state_ledger.sqlite import sqlite3
-from tests import books, fleet
+from state_ledger.warehouse import loading, native
+from tests import books
 from tests.books import call, message, session
-from tests.conftest import SHARED_STORES
+from tests.conftest import SHARED_STORES, STRESS
 
 UTC = Settings(zone="UTC")
 NOON = 1780315200.0
@@ -26,7 +31,7 @@ NOON = 1780315200.0
 
 def _usage(session_id: str, dollars: float, **columns: Any) -> dict[str, Any]:
     return call(
-        session_id, input_tokens=1000, cache_read_tokens=3000, cache_write_tokens=0, api_call_count=2,
+        session_id, input_tokens=10**6, cache_read_tokens=3 * 10**6, cache_write_tokens=0, api_call_count=2,
         estimated_cost_usd=dollars, cost_status="estimated", cost_source="provider", last_seen=NOON, **columns,
     )  # fmt: skip
 
@@ -94,11 +99,8 @@ def lake(stores: dict[tuple[str, str], Path], tmp_path_factory: pytest.TempPathF
 
 
 @pytest.fixture(scope="module", params=fleet.ENGINES)
-def warehouse(
-    request: pytest.FixtureRequest, lake: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Any]:
-    dialect = fleet.engine(request.param, tmp_path_factory.mktemp("engine"))
-    with closing(fleet.loaded(dialect, lake, UTC)) as found:
+def warehouse(request: pytest.FixtureRequest, lake: Path) -> Iterator[Any]:
+    with closing(fleet.loaded(fleet.engine(request.param), lake, UTC)) as found:
         yield found
 
 
@@ -115,9 +117,10 @@ def test_every_question_over_all_stores_is_answered_as_from_the_files(
     stores: dict[tuple[str, str], Path], warehouse: Any
 ) -> None:
     wrong = []
+    period = {"since": "2026-06-01", "until": "2026-06-01", "source": "cli"}
     with together(stores) as files:
         for name in catalogue():
-            for parameters in ({}, {"since": "2026-06-01", "until": "2026-06-01", "source": "cli"}):
+            for parameters in ({}, period) if STRESS else ({},):
                 asked = {key: value for key, value in parameters.items() if key in _names(name)} | _fixed(name)
                 expected = files.ask(name, asked)
                 told = questions.ask(warehouse, name, asked, settings=UTC)
@@ -142,3 +145,91 @@ def _without_places(result: questions.Result) -> list[tuple[Any, ...]]:
     if result.question.name == "session_messages":  # which a file answers for itself, by the id that it has there
         return [(row[0], row[1].rpartition(":")[2], *row[2:]) for row in rows]
     return rows
+
+
+def test_answers_are_narrowed_to_stores_while_copies_are_settled_among_all(
+    stores: dict[tuple[str, str], Path], warehouse: Any
+) -> None:
+    chosen = ("alpha/home", "beta/home")
+    with together(stores, only=chosen) as files:
+        for name in ("cost_per_model", "cost_per_store", "duplicate_sessions", "top_work", "stores"):
+            expected = files.ask(name, {})
+            for narrowed in (warehouse.narrowed(stores=chosen), warehouse.narrowed(profiles=["home"])):
+                told = questions.ask(narrowed, name, {}, settings=UTC)
+                assert fleet.same_rows(_without_places(told), _without_places(expected)), name
+    whole = questions.ask(warehouse, "cost_per_store", {}, settings=UTC).records()
+    each = [
+        row for host in ("alpha", "beta", "gamma")
+        for row in questions.ask(warehouse.narrowed(hosts=[host]), "cost_per_store", {}, settings=UTC).records()
+    ]  # fmt: skip
+    assert sum(row["cost_usd"] or 0 for row in each) == pytest.approx(sum(row["cost_usd"] or 0 for row in whole))
+    nobody = warehouse.narrowed(hosts=["nobody"])
+    assert questions.ask(nobody, "cost_per_model", {}, settings=UTC).rows == []
+    assert questions.ask(nobody, "stores", {}, settings=UTC).rows == []
+
+
+def test_sessions_that_share_an_id_are_told_apart_and_say_where_they_are(warehouse: Any) -> None:
+    rows = questions.ask(warehouse, "cost_sessions", {"limit": "1000"}, settings=UTC).records()
+    where = {row["session_id"]: (row["store"], row["host"], row["cost_usd"]) for row in rows}
+    assert where["alpha/home:clash"] == ("alpha/home", "alpha", 4.0)
+    assert where["alpha/work:clash"] == ("alpha/work", "alpha", 32.0)
+    assert where["copied"] == ("beta/home", "beta", 9.0), "the copy with more messages"
+    assert where["root"] == ("alpha/home", "alpha", 1.0), "of equal copies the first"
+    family = questions.ask(warehouse, "lineage_work", {"session": "child"}, settings=UTC).records()
+    assert [row["session_id"] for row in family] == ["root", "next", "child"], "a delegate on another store"
+
+
+def test_rows_about_a_file_are_those_of_all_files_each_with_its_store(
+    stores: dict[tuple[str, str], Path], warehouse: Any
+) -> None:
+    for name in ("locks", "orphans", "delegations", "routing", "storage_sizes"):
+        told = questions.ask(warehouse, name, {"limit": "1000"}, settings=UTC)
+        assert told.columns[-2:] == ["store", "host"]
+        expected = []
+        for (host, profile), path in stores.items():
+            with closing(books.open_books(path)) as alone:
+                result = questions.ask(alone, name, {"limit": "1000"}, settings=UTC)
+            expected += [(*row, f"{host}/{profile}", host) for row in result.rows]
+        apart = [result.columns.index(each) for each in ("session_id", "title", "share", "last_active")
+                 if each in result.columns]  # fmt: skip
+        kept = [
+            sorted((tuple(cell for at, cell in enumerate(row) if at not in apart) for row in rows), key=repr)
+            for rows in (told.rows, expected)
+        ]
+        assert fleet.same_rows(*kept), name
+
+
+def test_a_load_takes_only_what_changed_and_shows_it_at_once(
+    stores: dict[tuple[str, str], Path], tmp_path: Path
+) -> None:
+    """A reader of the generation before sees nothing of a new one until it reads that; what is gone is gone."""
+    url, copy = tmp_path / "lake", tmp_path / "state.db"
+    shutil.copyfile(stores["alpha", "work"], copy)
+    fleet.lake_of(url, {("here", "one"): copy, ("here", "two"): stores["alpha", "home"]}, UTC)
+    for name in fleet.ENGINES:
+        with closing(fleet.engine(name)) as dialect:
+            before = fleet.loaded(dialect, url, UTC)
+            assert loading.load(dialect, Lake.open(url)) == loading.Loaded(), "nothing has changed"
+            cost = questions.ask(before, "cost_per_store", {}, settings=UTC).records()
+            with closing(sqlite3.connect(copy)) as changed, changed:
+                changed.execute("UPDATE session_model_usage SET estimated_cost_usd = estimated_cost_usd + 1")
+            fleet.lake_of(url, {("here", "one"): copy}, UTC)
+            done = loading.load(dialect, Lake.open(url))
+            assert done.stores == 1 and 0 < done.files < 19
+            after = questions.ask(fleet.loaded(dialect, url, UTC), "cost_per_store", {}, settings=UTC).records()
+            by_store = [{row["store"]: row["cost_usd"] for row in rows} for rows in (cost, after)]
+            assert by_store[1]["here/one"] == by_store[0]["here/one"] + 5
+            assert by_store[1]["here/two"] == by_store[0]["here/two"]
+            for table in native.tables_of_lake():
+                files = f'SELECT count(*) AS n FROM "{table.name}" WHERE file NOT IN (SELECT file FROM fleet_loaded)'
+                assert dialect.run(files)[1] == [(0,)], "rows that nobody shows"
+
+
+def test_what_was_said_is_asked_of_a_store_that_was_pushed_with_it(
+    stores: dict[tuple[str, str], Path], tmp_path: Path
+) -> None:
+    push(stores["alpha", "home"], tmp_path / "lake", host="here", profile="one", settings=UTC)
+    with closing(fleet.loaded(fleet.engine("duckdb"), tmp_path / "lake", UTC)) as warehouse:
+        with pytest.raises(questions.EngineError, match="lake push --with-messages"):
+            questions.ask(warehouse, "session_messages", {}, settings=UTC)
+        assert questions.ask(warehouse, "messages_per_day", {"since": "2026-01-01"}, settings=UTC).rows

@@ -95,8 +95,8 @@ def test_rows_lie_in_the_month_in_which_their_session_began(path: Path, lake: Pa
             assert {begun[name] for name in opened.table(file).column("session_id").to_pylist()} == {file.month}
 
 
-@pytest.mark.parametrize("name", [f"small-{number}.db" for number in ((1, 4, 11, 23, 25) if not STRESS else
-                                  (*range(1, 3), *range(4, 26)))] + ["small-30-handmade.db"])  # fmt: skip
+@pytest.mark.parametrize("name", [f"small-{number}.db" for number in ((1, 11, 25) if not STRESS else
+                                  (1, 2, *range(4, 26)))] + ["small-30-handmade.db"])  # fmt: skip
 def test_stores_of_all_schemas_look_alike(name: str, lake: Path) -> None:
     if not (SHARED_STORES / name).is_file():
         pytest.skip(f"there is no {name} in ../shared/stores")
@@ -224,8 +224,7 @@ def test_a_deleted_session_can_be_kept(path: Path, lake: Path, left: str) -> Non
     assert_whole(lake, path)
     # They stay through what happens later, and through a full push.
     change(path, f"INSERT INTO messages (session_id, role, content, timestamp) VALUES ('s5', 'user', 'x', {JULY})")
-    push(path, lake, options=keep)
-    push(path, lake, options=keep, full=True)
+    push(path, lake, options=keep, full=left == "nothing")
     assert state_of(lake).kept.sessions == 3 and len(rows_of(lake, "session_facts")) == 6
     assert_whole(lake, path)
     assert not push(path, lake, options=keep).changed
@@ -285,13 +284,15 @@ def test_values_that_their_column_cannot_hold(tmp_path: Path, lake: Path) -> Non
     assert not push(path, lake, options=Options(with_messages=True, redacted=False)).changed
 
 
-@pytest.mark.parametrize("name", ["a/b", "..", ".hidden", "größer", "50%", "x y", "A~1", "-"])
-def test_any_name_of_a_host_is_one_part_of_a_path(path: Path, lake: Path, name: str) -> None:
-    assert "/" not in part(name) and not part(name).startswith(".")
-    push(path, lake, host=name, profile=name)
-    (state,) = Lake.open(lake).stores()
-    assert (state.host, state.profile, state.name) == (name, name, f"{name}/{name}")
-    assert all((lake / file.path).is_file() for file in state.files)
+def test_any_name_of_a_host_is_one_part_of_a_path(tmp_path: Path, lake: Path) -> None:
+    path = books.write(tmp_path / "one.db", sessions=[session("s", started_at=JUNE)])
+    names = ["a/b", "..", ".hidden", "größer", "50%", "x y", "A~1", "-"]
+    for name in names:
+        assert "/" not in part(name) and not part(name).startswith(".")
+        push(path, lake, host=name, profile=name)
+    states = Lake.open(lake).stores()
+    assert sorted((state.host, state.profile) for state in states) == sorted((name, name) for name in names)
+    assert all((lake / file.path).is_file() for state in states for file in state.files)
 
 
 @given(name=st.text(min_size=1))
@@ -307,9 +308,9 @@ def test_names_of_paths_can_be_read_back(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["", " ", "a\nb", "x" * 200, "\ud800"])
-def test_what_cannot_be_a_name_is_refused(path: Path, lake: Path, name: str) -> None:
+def test_what_cannot_be_a_name_is_refused(name: str) -> None:
     with pytest.raises(LakeError, match="cannot be the name of a host"):
-        push(path, lake, host=name or "\t")
+        checked("host", name)
 
 
 def test_another_store_does_not_take_a_place_unasked(path: Path, tmp_path: Path, lake: Path) -> None:

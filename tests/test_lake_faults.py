@@ -21,7 +21,7 @@ from state_ledger.errors import StoreAccessError
 from state_ledger.lake import compaction, manifest
 from state_ledger.lake.errors import LakeDamaged, LakeError, LakeTooNew
 from state_ledger.lake.manifest import DataFile, Options, StoreState
-from state_ledger.lake.names import data_path
+from state_ledger.lake.names import ManifestName, data_path
 from state_ledger.lake.reading import Lake
 from state_ledger.lake.verification import verify
 from tests.conftest import ROOT, STRESS
@@ -253,9 +253,10 @@ def test_a_damaged_manifest_is_passed_over(path: Path, lake: Path, harm: Callabl
 def newer(lake: Path, sequence: int) -> None:
     """A manifest as a later version might write it."""
     state = state_of(lake)
-    name, content = manifest.write(StoreState(**{**vars(state), "sequence": sequence}))
-    told = json.loads(content) | {"format": 99, "files": "elsewhere"}
-    (lake / name.path).write_text(json.dumps(told))
+    _name, content = manifest.write(StoreState(**{**vars(state), "sequence": sequence}))
+    told = json.dumps(json.loads(content) | {"format": 99, "files": "elsewhere"}).encode()
+    name = ManifestName(state.host, state.profile, sequence, hashlib.sha256(told).hexdigest()[:24])
+    (lake / name.path).write_bytes(told)
 
 
 def test_a_manifest_of_a_newer_format_is_passed_over_and_its_files_are_left(path: Path, lake: Path) -> None:

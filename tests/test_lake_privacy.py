@@ -11,6 +11,7 @@ from state_ledger.homes import data_folder
 from state_ledger.lake import privacy
 from state_ledger.lake.errors import LakeError
 from state_ledger.lake.manifest import Options
+from state_ledger.lake.names import MAY_BE_LEFT_OUT
 from state_ledger.lake.reading import Lake
 from state_ledger.lake.tables import tables
 from tests.lakes import assert_whole, change, folders_of_our_own, make_store, push, rows_of  # noqa: F401
@@ -103,7 +104,7 @@ def test_texts_leave_when_they_are_asked_for_and_without_their_secrets(
 def test_columns_can_stay_on_the_host(path: Path, lake: Path) -> None:
     push(path, lake, options=Options(left_out=("cwd", "git_branch", "title", "user_id")))
     rows = rows_of(lake, "session_facts")
-    assert {row[name] for row in rows for name in privacy.MAY_BE_LEFT_OUT} == {None}
+    assert {row[name] for row in rows for name in MAY_BE_LEFT_OUT} == {None}
     assert "/home/ada" not in every_text(lake) and "harbour" not in every_text(lake)
 
 

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +24,16 @@ from tests.test_companion_app import wait_until
 __all__ = ["postgres"]
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("HERMES_HOME", str(tmp_path / "nowhere"))
-    for variable in [name for name in os.environ if name.startswith("PG")]:
-        monkeypatch.delenv(variable)
-    return tmp_path / "cache"
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Copies are kept in a folder of these tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("cache")
+        patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+        patch.setenv("HERMES_HOME", str(folder / "nowhere"))
+        for variable in [name for name in os.environ if name.startswith("PG")]:
+            patch.delenv(variable)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -117,14 +120,17 @@ def test_without_the_driver_it_is_said_what_to_install(small: str) -> None:
     assert "pip install 'state-ledger[postgresql]'" in said.stderr
 
 
-def test_a_push_to_a_lake_takes_a_database(pair: tuple[Path, str], tmp_path: Path) -> None:
+def test_a_push_to_a_lake_takes_a_database(postgres: Server, tmp_path: Path) -> None:
     pytest.importorskip("pyarrow", reason="needs the extra lake")
+    from tests.lakes import make_store
+
+    store = make_store(tmp_path / "state.db")
     totals = []
-    for number, given in enumerate(pair):
+    for number, given in enumerate((store, postgres.holding(store))):
         said = command("lake", "push", given, "--to", tmp_path / f"lake{number}", "--host", "h", "--json")
         assert said.exit_code == 0, said.output
         totals.append(json.loads(said.stdout)[0]["totals"])
-    assert totals[0] == totals[1]
+    assert totals[0] == totals[1] and totals[0]["sessions"] == 6
 
 
 def test_serve_hands_the_address_over_where_nobody_sees_it(

@@ -23,6 +23,7 @@ from state_ledger.lake.reading import Lake
 from state_ledger.questions import EngineError, OutOfTime
 from state_ledger.warehouse import Warehouse, loading
 from state_ledger.warehouse.dialect import Dialect
+from state_ledger.warehouse.native import held
 from state_ledger.warehouse.postgres import PostgreSQL
 from tests.lakes import UTC, change, make_store, push
 from tests.postgres import OWNER, PASSWORD, Server, postgres
@@ -103,7 +104,7 @@ def test_readers_go_on_reading_what_there_was_and_cannot_write(
         loading.load(other, Lake.open(lake), lambda _sentence: seen.append(sessions(before)))
     assert [len(each) for each in seen] == [6]
     assert len(sessions(Warehouse(engine, UTC))) == 5
-    for statement in ("DELETE FROM stores", "CREATE TABLE mine (a int)"):
+    for statement in (f"DELETE FROM {held('session_facts')}", "CREATE TABLE mine (a int)"):
         with pytest.raises(EngineError, match="read-only"):
             engine.run(statement)
 
@@ -114,7 +115,7 @@ def test_a_load_that_fails_leaves_nothing_and_the_next_one_is_whole(
     insert = PostgreSQL.insert
 
     def cut(self: PostgreSQL, table: str, rows: object) -> None:
-        if table == "held_tool_calls":
+        if table == held("tool_calls"):
             postgres.run("postgres", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
                                      " WHERE application_name = 'state-ledger'")  # fmt: skip
         insert(self, table, rows)  # type: ignore[arg-type]
@@ -123,7 +124,7 @@ def test_a_load_that_fails_leaves_nothing_and_the_next_one_is_whole(
     with pytest.raises(EngineError):
         loading.load(engine, Lake.open(lake))
     monkeypatch.undo()
-    assert engine.run("SELECT count(*) FROM held_session_facts")[1] == [(0,)]
+    assert engine.run(f"SELECT count(*) FROM {held('session_facts')}")[1] == [(0,)]
     assert len(sessions(load(engine, lake))) == 6
 
 
@@ -143,15 +144,13 @@ def test_two_that_load_at_once_take_turns(address: str, lake: Path) -> None:
     assert order == ["first", "second"]
 
 
-def test_a_question_ends_after_its_time(engine: PostgreSQL, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_question_ends_after_its_time(address: str, engine: PostgreSQL, lake: Path) -> None:
     books = load(engine, lake)
-    asked = questions.asked_of(books)["cost_per_day"]
-    text = PostgreSQL.text
-    monkeypatch.setattr(PostgreSQL, "text", lambda self, tree: f"SELECT q.* FROM pg_sleep(20), ({text(self, tree)}) q")
-    with pytest.raises(OutOfTime):
-        questions.ask(books, asked.name, settings=UTC, limit_ms=50)
-    monkeypatch.undo()
-    assert questions.ask(books, asked.name, settings=UTC).rows
+    with psycopg.connect(address) as other:
+        other.execute(f"LOCK TABLE state_ledger.{held('session_facts')}".encode())
+        with pytest.raises(OutOfTime):
+            questions.ask(books, "recent_sessions", settings=UTC, limit_ms=50)
+    assert len(sessions(books)) == 6
 
 
 def test_texts_come_as_they_are_but_for_nuls(engine: PostgreSQL, store: Path, tmp_path: Path) -> None:
@@ -161,9 +160,9 @@ def test_texts_come_as_they_are_but_for_nuls(engine: PostgreSQL, store: Path, tm
            "UPDATE sessions SET title = NULL WHERE id = 's2'")  # fmt: skip
     push(store, tmp_path / "lake", options=Options(with_messages=True, redacted=False))
     load(engine, tmp_path / "lake")
-    rows = dict(engine.run("SELECT session_id, title FROM held_session_facts")[1])
+    rows = dict(engine.run(f"SELECT session_id, title FROM {held('session_facts')}")[1])
     assert rows["s1"] == odd.replace("\x00", "\ufffd") and rows["s2"] is None
-    assert engine.run("SELECT source FROM held_session_facts WHERE session_id = 's1'")[1] == [("",)]
+    assert engine.run(f"SELECT source FROM {held('session_facts')} WHERE session_id = 's1'")[1] == [("",)]
 
 
 def test_a_server_that_is_gone_or_refuses_is_a_sentence_without_a_password(postgres: Server, address: str) -> None:

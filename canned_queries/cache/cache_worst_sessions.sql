@@ -44,7 +44,7 @@ WITH spent AS (
     AND task = ''
   GROUP BY session_id, canonical_model
   HAVING sum(prompt_tokens) >= :min_prompt_tokens
-  ORDER BY sum(cache_read_tokens) * 1.0 / sum(prompt_tokens), sum(input_tokens) DESC
+  ORDER BY sum(cache_read_tokens) * 1.0 / sum(prompt_tokens), sum(input_tokens) DESC, session_id, canonical_model
   LIMIT :limit
 )
 SELECT s.session_id, f.title, s.source, s.canonical_model, s.api_call_count, s.prompt_tokens, s.input_tokens,
@@ -52,4 +52,4 @@ SELECT s.session_id, f.title, s.source, s.canonical_model, s.api_call_count, s.p
        s.cost_usd, f.started_at, f.last_active
 FROM spent AS s
 LEFT JOIN ledger_session_facts AS f ON f.session_id = s.session_id
-ORDER BY cache_read_ratio, s.input_tokens DESC
+ORDER BY cache_read_ratio, s.input_tokens DESC, s.session_id, s.canonical_model

@@ -23,6 +23,9 @@ DATA = "data"
 UNKNOWN = "unknown"
 """In the place of a month, for rows of sessions that are not there or have no start."""
 
+MAY_BE_LEFT_OUT = ("title", "cwd", "git_branch", "user_id")
+"""Columns that can stay on a host, besides what was said."""
+
 _MANIFEST = re.compile(r"(?P<sequence>[0-9]{10})-(?P<content>[0-9a-f]{24})\.json")
 _LONGEST = 120
 

@@ -188,10 +188,10 @@ def read(content: bytes, file: DataFile) -> pyarrow.Table:
     arrow = load()
     try:
         found = arrow.parquet.read_table(arrow.BufferReader(content))
+        declared = table_named(file.table)
+        return found if declared is None else conformed(declared, found)
     except (arrow.ArrowException, OSError, ValueError) as error:
         raise LakeDamaged(f"{file.path} cannot be read as Parquet ({' '.join(str(error).split())}).") from error
-    declared = table_named(file.table)
-    return found if declared is None else conformed(declared, found)
 
 
 def table_named(name: str) -> Table | None:

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from state_ledger import private
+from state_ledger import private, unfinished
 from state_ledger.homes import cache_folder, expanded
 from state_ledger.lake.errors import LakeError, LakeMissing
 
@@ -62,8 +62,8 @@ class Place(ABC):
         """Removes a file, if it is there."""
 
     @abstractmethod
-    def parts(self) -> Path:
-        """A folder of this machine in which files are made that are then `put`, as near to the lake as can be."""
+    def new_part(self) -> Path:
+        """Where on this machine a file is made that is then `put`, as near to the lake as can be."""
 
     def local(self, path: str) -> Path | None:
         """The file on this machine; None where the lake is elsewhere."""
@@ -79,7 +79,7 @@ class Place(ABC):
     @contextmanager
     def part(self) -> Iterator[Path]:
         """A name for a file that is being made; what is still there in the end goes."""
-        part = self.parts() / f".{os.getpid()}-{secrets.token_hex(6)}{PART}"
+        part = self.new_part()
         try:
             yield part
         finally:
@@ -126,10 +126,12 @@ class Folder(Place):
     def put(self, path: str, source: Path) -> None:
         target = self.root / path
         with self.doing("written to", path):
+            missing = [folder for folder in target.parents if not folder.exists()]
             target.parent.mkdir(parents=True, exist_ok=True)
             _to_disk(source)
             source.replace(target)
-            _to_disk(target.parent)
+            for folder in (target.parent, *(each.parent for each in missing)):
+                _to_disk(folder)
 
     def list(self, below: str = "") -> Iterator[Listed]:
         with self.doing("read", below):
@@ -146,12 +148,12 @@ class Folder(Place):
         with self.doing("written to", path):
             (self.root / path).unlink(missing_ok=True)
 
-    def parts(self) -> Path:
+    def new_part(self) -> Path:
         # On the same file system, where a file gets its name in one step.
         folder = self.root / PARTS
         with self.doing("written to", PARTS):
             folder.mkdir(parents=True, exist_ok=True)
-        return folder
+        return folder / f".{os.getpid()}-{secrets.token_hex(6)}{PART}"
 
     def local(self, path: str) -> Path | None:
         return self.root / path
@@ -200,12 +202,12 @@ class Bucket(Place):
         with self.doing("written to", path), suppress(FileNotFoundError):
             self._files.delete_file(self._at(path))
 
-    def parts(self) -> Path:
+    def new_part(self) -> Path:
         # For this user alone: what is made there has not passed the rights of the storage.
         folder = cache_folder() / "lake-parts"
         with self.doing("written to", str(folder)):
             private.folder(folder)
-        return folder
+        return unfinished.place("lake", folder)
 
     def _listed(self, found: Any) -> Listed:
         modified = found.mtime.timestamp() if found.mtime is not None else 0.0

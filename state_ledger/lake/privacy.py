@@ -20,9 +20,6 @@ from state_ledger.redact import Redactor
 if TYPE_CHECKING:
     import pyarrow
 
-MAY_BE_LEFT_OUT = ("title", "cwd", "git_branch", "user_id")
-"""Columns that can stay on a host, besides what was said."""
-
 DIGESTED = ("arguments",)
 """Columns with what was said of which questions need to know whether two are the same."""
 
@@ -105,16 +102,14 @@ def _is_id(column: str) -> bool:
     return column == "id" or column.endswith("_id")
 
 
-def _each(column: pyarrow.ChunkedArray, made: Callable[[str], str]) -> pyarrow.Array:
+def _each(column: pyarrow.ChunkedArray, made: Callable[[str], str]) -> pyarrow.ChunkedArray:
     """A column with each text replaced; what occurs often is made once."""
-    arrow = load = parquet.load()
-    encoded = column.combine_chunks()
-    encoded = (encoded.chunk(0) if isinstance(encoded, load.ChunkedArray) else encoded).dictionary_encode()
-    before = encoded.dictionary.to_pylist()
-    after: list[Any] = [made(text) for text in before]
-    if after == before:
-        return column
-    return arrow.array(after, arrow.string()).take(encoded.indices)
+    arrow = parquet.load()
+    pieces = []
+    for chunk in column.dictionary_encode().chunks:
+        after = arrow.array([made(text) for text in chunk.dictionary.to_pylist()], arrow.string())
+        pieces.append(after.take(chunk.indices))
+    return arrow.chunked_array(pieces, arrow.string())
 
 
 def _with(found: pyarrow.Table, at: int, column: Any) -> pyarrow.Table:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -93,7 +93,7 @@ def push(
     if before is not None and not why and seen.is_as_pushed(before.manifest_id):
         return Pushed(before, False)
     began = time.time()
-    with closing(Source(path, settings, profile)) as store:
+    with closing(Source(path, settings, profile, with_texts=options.with_messages)) as store:
         if before is not None and not replace_other and not source.may_be_one(before.store_id, store.id):
             raise LakeError(
                 f"{host}/{profile} in the lake was pushed from another store than {path}. Give this one a --profile"
@@ -166,6 +166,7 @@ class _Push:
         self.files: dict[str, list[DataFile]] = defaultdict(list)
         self.known: frozenset[str] | None = None if why_full == ASKED_FOR else frozenset()
         self.gone_before = set(self.former.gone)
+        self._done = self._total = 0
         if before is not None and not why_full:
             self.periods = dict(before.periods)
             self.known = frozenset(file.path for file in before.files)
@@ -182,12 +183,11 @@ class _Push:
         for attempt in range(ROUNDS + 1):
             moment = seen.now()
             sessions = self.store.sessions(self._period_of)
-            changed = self._changed(sessions)
-            total = sum(len(sessions.periods.get(period, ())) for period in changed)
-            done = 0
+            stored = {_name(session) for session in sessions.stored}
+            changed = self._changed(sessions, stored)
+            self._done, self._total = 0, sum(len(sessions.periods.get(period, ())) for period in changed)
             for period in changed:
-                self._read(period, sessions, attempt < ROUNDS, lambda number: self.progress(done + number, total))  # noqa: B023
-                done += len(sessions.periods.get(period, ()))
+                self._read(period, sessions, stored, attempt < ROUNDS)
             if not changed or (moment and seen.now() == moment):
                 break
         self._read_whole_store()
@@ -200,8 +200,8 @@ class _Push:
     def _period_of(self, month: str) -> str:
         return month[:4] if month[:4] in self._years else month
 
-    def _changed(self, sessions: Sessions) -> list[str]:
-        stored = {_name(session) for session in sessions.stored}
+    def _changed(self, sessions: Sessions, stored: Collection[str]) -> list[str]:
+        """Periods that have to be read; `unknown` comes last, after it is known what of the others is kept."""
         found = {
             period
             for period, digest in sessions.digests.items()
@@ -214,15 +214,14 @@ class _Push:
                 found.add(period)
         return sorted(found | set(self.former.came_back(stored)))
 
-    def _read(self, period: str, sessions: Sessions, may_settle: bool, progress: Callable[[int], None]) -> None:
-        """Reads a period anew. may_settle: whether it is looked again if it stood still."""
-        stored = {_name(session) for session in sessions.stored}
+    def _read(self, period: str, sessions: Sessions, stored: Collection[str], may_settle: bool) -> None:
+        """Reads a period anew. stored: names of the sessions that there are. may_settle: whether it is looked once
+        more whether it stood still."""
         kept = self.former.settle(period, stored, time.time())
         every_kept = {name for name, each in self.former.gone.items() if each.kept}
         # What the store still has of a session whose rows are kept would count twice.
         wanted = [each for each in sessions.periods.get(period, ()) if _name(each) not in every_kept]
         totals = kept_totals = Totals()
-        done = 0
         with ExitStack() as open_files:
             files = {
                 table.name: open_files.enter_context(
@@ -236,8 +235,8 @@ class _Push:
                     piece = self.outgoing.rows(table, parquet.batch(table, rows))
                     totals += parquet.totals(table.name, piece)
                     files[table.name].add(piece)
-                done += len(portion)
-                progress(done)
+                self._done += len(portion)
+                self.progress(self._done, self._total)
             for table in tables() if kept else ():
                 for piece in self.former.rows(table, period, kept) if table.session else ():
                     kept_totals += parquet.totals(table.name, piece)

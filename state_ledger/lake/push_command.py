@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from state_ledger.cli import given, output
+from state_ledger.lake.names import MAY_BE_LEFT_OUT
 
 if TYPE_CHECKING:
     from state_ledger.lake.push import Pushed
-
-LEFT_OUT = ("title", "cwd", "git_branch", "user_id")
-
 
 @click.command()
 @click.argument("paths", nargs=-1, metavar="[PATH]...", type=given.StorePath(reads=True))
@@ -23,7 +21,7 @@ LEFT_OUT = ("title", "cwd", "git_branch", "user_id")
 @click.option("--profile", default="", metavar="NAME", help="Profile of the one PATH; by default its folder's.")
 @click.option("--with-messages", is_flag=True, help="Push what was said, too; without it no text leaves the host.")
 @click.option("--redact/--no-redact", default=True, show_default=True, help="Replace secrets in texts and titles.")
-@click.option("--leave-out", default="", metavar="COLUMNS", help=f"Keep these in, of: {', '.join(LEFT_OUT)}.")
+@click.option("--leave-out", default="", metavar="COLUMNS", help=f"Keep these in, of: {', '.join(MAY_BE_LEFT_OUT)}.")
 @click.option("--deleted", type=click.Choice(["tombstone", "keep"]), default="tombstone", show_default=True,
               help="What becomes of sessions that the store does not have any more.")  # fmt: skip
 @click.option("--full", is_flag=True, help="Read everything again, and write files that are damaged anew.")
@@ -90,9 +88,9 @@ def push(
 
 def _columns(text: str) -> tuple[str, ...]:
     named = sorted({each.strip() for each in text.split(",")} - {""})
-    unknown = [each for each in named if each not in LEFT_OUT]
+    unknown = [each for each in named if each not in MAY_BE_LEFT_OUT]
     if unknown:
-        raise click.UsageError(f"--leave-out {unknown[0]}: it can be any of {', '.join(LEFT_OUT)}.")
+        raise click.UsageError(f"--leave-out {unknown[0]}: it can be any of {', '.join(MAY_BE_LEFT_OUT)}.")
     return tuple(named)
 
 

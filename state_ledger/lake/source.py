@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from state_ledger import lake, redact
+from state_ledger import redact
 from state_ledger.companion import rollups
 from state_ledger.companion.identity import identity_of
 from state_ledger.connection import decode_text, open_for_reading
@@ -21,9 +21,9 @@ from state_ledger.settings import Settings
 from state_ledger.shape import Shape
 from state_ledger.sqlite import Connection, sqlite3
 
-MESSAGES_AT_ONCE = 20_000
+MESSAGES_AT_ONCE, TEXTS_AT_ONCE = 20_000, 4_000
 SESSIONS_AT_ONCE = 500
-"""What one read of a store takes at most, a session being read whole."""
+"""What one read of a store takes at most, a session being read whole; of messages with their texts fewer."""
 
 _LISTED = (8, 64, SESSIONS_AT_ONCE)
 
@@ -32,15 +32,20 @@ RELATED = frozenset({"lineage", "continuations"})
 
 _PLACED = "time"
 
+_MAKING = ("fingerprint", "gone", "names", "parquet", "privacy", "push", "source", "tables")
+"""The modules beside this one that decide what rows a push writes."""
+
 
 class Source:
     """A store that is read; every call is short reads, and nothing is held between two of them.
 
-    Raises StoreAccessError, when made and by every call, if the store cannot be read.
+    with_texts: whether what was said is read. Raises StoreAccessError, when made and by every call, if the store
+    cannot be read.
     """
 
-    def __init__(self, path: Path, settings: Settings, profile: str) -> None:
+    def __init__(self, path: Path, settings: Settings, profile: str, *, with_texts: bool) -> None:
         self.path = path
+        self._messages_at_once = TEXTS_AT_ONCE if with_texts else MESSAGES_AT_ONCE
         with self._reading():
             self.connection: Connection = open_for_reading(path, settings=settings, profile=profile)
             try:
@@ -82,7 +87,7 @@ class Source:
         weight = 0
         for session in wanted:
             own = sessions.messages.get(session, 0)
-            if portion and (weight + own > MESSAGES_AT_ONCE or len(portion) == SESSIONS_AT_ONCE):
+            if portion and (weight + own > self._messages_at_once or len(portion) == SESSIONS_AT_ONCE):
                 yield portion
                 portion, weight = [], 0
             portion.append(session)
@@ -182,9 +187,9 @@ def may_be_one(first: str, second: str) -> bool:
 def rules(settings: Settings, profile: str) -> str:
     """A digest of all that decides what rows look like, besides the store: the code, the settings, the tables."""
     digest = hashlib.sha256(rollups.code().encode())
-    for folder in (Path(lake.__file__).parent, Path(redact.__file__).parent):
-        for file in sorted(folder.glob("*.py")):
-            digest.update(file.read_bytes())
+    own = Path(__file__).parent
+    for file in (*(own / f"{name}.py" for name in _MAKING), *sorted(Path(redact.__file__).parent.glob("*.py"))):
+        digest.update(file.read_bytes())
     bounds = (settings.max_cost_per_1000_tokens, settings.implausible_from_usd)
     digest.update(repr((tables(), bounds, profile)).encode())
     return digest.hexdigest()[:24]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from state_ledger.postgresql import catalogue, copies, rows, server
 from state_ledger.postgresql.address import Address
 from state_ledger.postgresql.catalogue import Column, Layout, Table
 from state_ledger.postgresql.copies import Copy
-from state_ledger.sqlite import Connection, quoted, says_damaged, sqlite3, version_info
+from state_ledger.sqlite import BUSY_TIMEOUT_S, Connection, quoted, says_damaged, sqlite3, version_info
 from state_ledger.writing.contention import is_busy
 from state_ledger.writing.journal import has_wal_reset_bug
 
@@ -27,7 +27,6 @@ FORMAT = 1
 """Changes when copies are made otherwise: older ones are made anew."""
 PATIENCE_S = 600.0
 """How long we wait for another process that renews the same copy."""
-POLL_S = 0.05
 _AGE = 2**31
 """Of two transactions that are further apart, PostgreSQL cannot say which was first."""
 
@@ -58,7 +57,7 @@ def _refresh(address: Address, path: Path, tell: Tell) -> Copy:
     asked = time.time()
     if not path.exists():
         private.new_file(path)
-    with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as connection:
+    with closing(sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)) as connection:
         _begin(connection, path, tell)
         try:
             known = copies.read(connection, path)
@@ -76,7 +75,8 @@ def _refresh(address: Address, path: Path, tell: Tell) -> Copy:
                 connection.execute("ROLLBACK")
             raise
         if not has_wal_reset_bug(version_info):
-            connection.execute("PRAGMA journal_mode = WAL").fetchone()  # from now on nobody who reads holds us up
+            with suppress(sqlite3.OperationalError):  # another process is at it already: the next time will do
+                connection.execute("PRAGMA journal_mode = WAL").fetchone()  # nobody who reads holds us up any more
     return copy
 
 
@@ -139,7 +139,6 @@ def _begin(connection: Connection, path: Path, tell: Tell) -> None:
                     f"Another process has been renewing {path} for {PATIENCE_S / 60:.0f} minutes. Try again later."
                 ) from error
         tell("waiting for another process that copies the same database")
-        time.sleep(POLL_S)
 
 
 def _start_anew(connection: Connection, layout: Layout) -> None:

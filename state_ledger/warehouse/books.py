@@ -11,7 +11,7 @@ from state_ledger.questions import EngineError, OutOfTime, Question, engines
 from state_ledger.settings import Settings
 from state_ledger.warehouse import loading
 from state_ledger.warehouse.carrying import Carrier
-from state_ledger.warehouse.catalogue import SESSION_COLUMNS, catalogue, lacks_session, reads_texts
+from state_ledger.warehouse.catalogue import SESSION_COLUMNS, catalogue, is_of_files, lacks_session, reads_texts
 from state_ledger.warehouse.dialect import Dialect, Interrupted
 from state_ledger.warehouse.prices import Listed
 from state_ledger.warehouse.values import as_sqlite_gives
@@ -77,17 +77,22 @@ class Warehouse(engines.Books):
         if lacks_session(question, asked):
             asked["session"] = self._newest_session(settings, limit_ms)
         try:
-            columns, rows = self.run(question.compiled(settings, spare_rows=1), asked, settings, limit_ms)
+            sql = question.compiled(settings, spare_rows=1)
+            columns, rows = self.run(sql, asked, settings, limit_ms, places=is_of_files(question))
         except Interrupted as error:
             raise OutOfTime(question.name, limit_ms or 0) from error
         rows = as_sqlite_gives(columns, rows, question)
         return self._with_places(question, columns, rows, settings)
 
     def run(
-        self, sql: str, bound: Mapping[str, str], settings: ParameterSettings, limit_ms: int | None = None
+        self, sql: str, bound: Mapping[str, str], settings: ParameterSettings, limit_ms: int | None = None,
+        *, places: bool = False,
     ) -> tuple[list[str], list[tuple[Any, ...]]]:
-        """Columns and rows of any SELECT over the views, in SQLite's dialect. Raises Interrupted, EngineError."""
-        statement = self._carrier(settings).statement(sql, bound)
+        """Columns and rows of any SELECT over the views, in SQLite's dialect. Raises Interrupted, EngineError.
+
+        places: whether rows about the file of a store say which.
+        """
+        statement = self._carrier(settings).statement(sql, bound, places=places)
         columns, rows = self.dialect.run(statement.text, statement.values, limit_ms)
         # Of an answer without rows ClickHouse does not tell the columns.
         return list(statement.columns) or columns, rows

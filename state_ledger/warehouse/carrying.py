@@ -47,14 +47,20 @@ class Carrier:
     ) -> None:
         self.dialect, self.state, self.zone = dialect, state, zone
         self.book, self.prices, self.places = book, prices, places
-        self._prepared: dict[str, _Prepared] = {}
+        self._prepared: dict[tuple[str, bool], _Prepared] = {}
         self._views: dict[str, _View] = {}
 
-    def statement(self, sql: str, bound: Mapping[str, str]) -> Statement:
-        """The statement for the engine, with these values of its parameters. Raises sqlite3.Error for bad ones."""
-        prepared = self._prepared.get(sql)
+    def statement(self, sql: str, bound: Mapping[str, str], *, places: bool = False) -> Statement:
+        """The statement for the engine, with these values of its parameters. Raises sqlite3.Error for bad ones.
+
+        places: whether rows about the file of a store say which (`portable.show_places`).
+        """
+        prepared = self._prepared.get((sql, places))
         if prepared is None:
-            prepared = self._prepared[sql] = _Prepared(_parsed(sql).copy())
+            tree = _parsed(sql).copy()
+            if places:
+                portable.show_places(tree, views.OF_FILES)
+            prepared = self._prepared[sql, places] = _Prepared(tree)
         values = dict(zip(prepared.names, computed(prepared.texts, bound, self.zone, self.book), strict=True))
         written = prepared.written.get(prepared.key(values))
         if written is None:
@@ -70,7 +76,7 @@ class Carrier:
                 node.replace(exp.Null())
         simplify(folded)
         if self._zones_of_days(folded) <= {self.state.rolled}:
-            rollups.put_in(folded, self.state.rolled)
+            rollups.put_in(folded, self.state.rolled, narrowed=self.places is not None)
         put_in_functions(folded, self.dialect, self.zone, self.state.spans, self.prices, self.book)
         self._plain(tree)
         columns = () if tree.is_star else tuple(tree.named_selects)  # type: ignore[attr-defined]

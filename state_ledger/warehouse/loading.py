@@ -18,7 +18,7 @@ from state_ledger.ledger.days import server_zone
 from state_ledger.ledger.models import canonical_model
 from state_ledger.questions import EngineError
 from state_ledger.search.sessions import folded_name
-from state_ledger.warehouse import native, rolling, settling, zones
+from state_ledger.warehouse import native, rolling, rollups, settling, zones
 from state_ledger.warehouse.dialect import Dialect
 from state_ledger.warehouse.native import FOLDED, GENERATION, GENERATIONAL, SIDE, held, number_of, tables_of_lake
 from state_ledger.warehouse.searching import index
@@ -82,14 +82,15 @@ def state_of(dialect: Dialect, generation: int) -> State:
         return bool(_rows(dialect, f"{sql} LIMIT 1"))
 
     of_this = f"WHERE generation = {generation}"
+    shown = f"SELECT file FROM fleet_visible {of_this}"
     spans = _rows(dialect, "SELECT DISTINCT span FROM fleet_spans")
     longest = _rows(dialect, f"SELECT longest FROM fleet_generation {of_this}")
     rolled = {row[0]: row[1] for row in _rows(dialect, f"SELECT place, zone FROM fleet_rollups {of_this}")}
     places = {row[0] for row in _rows(dialect, f"SELECT place FROM fleet_stores {of_this}")}
-    known = set(rolled.values()) if rolled.keys() == places else set()
+    known = set(rolled.values()) if rolled.keys() == places | {rollups.WHOLE} else set()
     return State(
         generation,
-        hidden=some(f"SELECT file FROM fleet_loaded WHERE file NOT IN (SELECT file FROM fleet_visible {of_this})"),
+        hidden=dialect.shared or some(f"SELECT file FROM fleet_loaded WHERE file NOT IN ({shown})"),
         uncounted=some(f"SELECT place FROM fleet_uncounted {of_this}"),
         renamed=some(f"SELECT place FROM fleet_renamed {of_this}"),
         related=some(f"SELECT place FROM fleet_related {of_this}"),
@@ -218,7 +219,10 @@ def _publish(
     families = settling.families(_links(dialect, generation, related))
     _insert(dialect, "fleet_family", [(generation, *each) for each in families.members.items()])
     places = [row[1] for row in stores]
-    _insert(dialect, "fleet_rollups", rolling.roll(dialect, state_of(dialect, generation), places, zone))
+    state = state_of(dialect, generation)
+    rolled = rolling.roll(dialect, state, places, zone)
+    _insert(dialect, "fleet_rollups", rolled)
+    _insert(dialect, "fleet_rollups", [rolling.roll_whole(dialect, state, rolled, zone)])
     _insert(dialect, "fleet_generation", [(generation, time.time(), families.longest)])
 
 
@@ -244,7 +248,8 @@ def _links(dialect: Dialect, generation: int, related: settling.Related) -> list
 
 def _clear(dialect: Dialect, outdated: int, files: Sequence[int]) -> None:
     """Removes what no reader of the newest generation needs."""
-    for side in (*GENERATIONAL, GENERATION):
+    # The generation itself first: whoever reads it and finds it there afterwards has read all of it.
+    for side in (GENERATION, *GENERATIONAL):
         dialect.delete(side, "generation", [outdated])
     if files:
         for table in tables_of_lake():

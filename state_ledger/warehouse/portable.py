@@ -30,6 +30,30 @@ def source_of(select: exp.Select) -> exp.Expr | None:
     return found.this if isinstance(found, exp.From) else None
 
 
+def show_places(tree: exp.Expr, of_files: Collection[str]) -> None:
+    """Rows about the file of a store say at their end which store and host it is of.
+
+    of_files: the views of such rows. A statement over a part of it that was named before (WITH) shows what that has.
+    """
+    named = set(of_files)
+    for cte in tree.find_all(exp.CTE):
+        if _show_places(cte.this, named):
+            named.add(cte.alias)
+    _show_places(tree, named)
+
+
+def _show_places(select: exp.Expr, named: Collection[str]) -> bool:
+    source = source_of(select) if isinstance(select, exp.Select) else None
+    if not isinstance(select, exp.Select) or not isinstance(source, exp.Table) or source.name not in named:
+        return False
+    for name in ("store", "host"):
+        column = exp.column(name, table=source.alias_or_name)
+        select.select(exp.alias_(column, name), copy=False)
+        if select.args.get("group") is not None:
+            select.group_by(column.copy(), copy=False)
+    return True
+
+
 def join_plainly(tree: exp.Expr) -> None:
     """SQLite lets a CROSS JOIN have a condition, by which it only fixes the order of loops."""
     for join in tree.find_all(exp.Join):

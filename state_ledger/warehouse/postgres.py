@@ -18,7 +18,7 @@ import sqlglot
 from psycopg import sql as parts
 from sqlglot import exp
 
-from state_ledger.lake.tables import Kind
+from state_ledger.lake.tables import Kind, kind_of
 from state_ledger.postgresql import Address
 from state_ledger.postgresql.server import CONNECT_S, refusal
 from state_ledger.questions import EngineError, engines
@@ -67,9 +67,17 @@ class PostgreSQL(Dialect):
     # -- the text of statements ---------------------------------------------------------------------
 
     def adapt(self, tree: exp.Expr) -> exp.Expr:
+        for case in list(tree.find_all(exp.Case)):
+            if all(isinstance(_bare(value), exp.Null) for value in _values(case)):
+                case.replace(exp.Null())
+        for holder in tree.find_all(exp.Alias, exp.AggFunc):
+            # A column of nothing would be one of texts.
+            text = isinstance(holder, exp.Alias) and kind_of(holder.alias) == "text"
+            if isinstance(_bare(holder.this), exp.Null) and not text:
+                holder.set("this", exp.cast(exp.Null(), "DOUBLE"))
         for cast in tree.find_all(exp.Cast):
             # Whole numbers have 64 bits, and what is behind the point is cut off.
-            if cast.to.is_type("INT") and not isinstance(_bare(cast.this), (exp.Predicate, exp.Connector, exp.Not)):
+            if cast.to.is_type("INT") and not isinstance(_bare(cast.this), _NO_NUMBERS):
                 cast.set("to", exp.DataType.build("BIGINT"))
                 cast.set("this", exp.Anonymous(this="trunc", expressions=[cast.this.copy()]))
         for number, source in enumerate(tree.find_all(exp.Subquery)):
@@ -245,6 +253,14 @@ class _Reader:
         if limit_ms != self._limit_ms:
             _execute(self.connection, f"SET statement_timeout = {limit_ms}" if limit_ms else "RESET statement_timeout")
             self._limit_ms = limit_ms
+
+
+_NO_NUMBERS = (exp.Predicate, exp.Connector, exp.Not, exp.Boolean, exp.Null)
+
+
+def _values(case: exp.Case) -> list[exp.Expr]:
+    """What a CASE can give; NULL where it has no ELSE."""
+    return [*(arm.args["true"] for arm in case.args["ifs"]), case.args.get("default") or exp.Null()]
 
 
 def _bare(node: exp.Expr) -> exp.Expr:

@@ -12,6 +12,9 @@ from state_ledger.warehouse.dialect import Dialect
 from state_ledger.warehouse.native import number_of
 from state_ledger.warehouse.views import State
 
+_STORES_AT_ONCE = 50
+"""Whose rollups are made by one statement each."""
+
 Row = tuple[int, int, int, str]
 """generation, place, version, zone."""
 
@@ -23,17 +26,32 @@ def roll(dialect: Dialect, state: State, places: Sequence[int], zone: str) -> li
     """
     versions = _versions(dialect, state, places, zone)
     have = {row[0] for row in dialect.run("SELECT version FROM fleet_rollups")[1]}
-    names = ", ".join(f'"{name}"' for name, _ in rollups.COLUMNS)
-    for place, version in versions.items():
-        if version in have:
-            continue
-        # What a load that ended early has left of it.
-        dialect.delete("fleet_rolled", "version", [version])
-        carrier = Carrier(dialect, state, zone, _no_prices, _no_prices, (place,))
-        for select in rollups.selects(zone, version):
-            rows = carrier.statement(select, {})
-            dialect.run(f'INSERT INTO "fleet_rolled" ({names}) {rows.text}', rows.values)
+    lacking = [(place, version) for place, version in versions.items() if version not in have]
+    for at in range(0, len(lacking), _STORES_AT_ONCE):
+        some = dict(lacking[at : at + _STORES_AT_ONCE])
+        carrier = Carrier(dialect, state, zone, _no_prices, _no_prices, tuple(some))
+        _make(carrier, list(some.values()), rollups.selects(zone, some))
     return [(state.generation, place, version, zone) for place, version in versions.items()]
+
+
+def roll_whole(dialect: Dialect, state: State, stores: Sequence[Row], zone: str) -> Row:
+    """Makes the rows of all stores together, when those of each (`stores`) are there; its row for `fleet_rollups`."""
+    version = number_of(zone, *sorted(str(row[2]) for row in stores))
+    if not dialect.run(f"SELECT version FROM fleet_rollups WHERE version = {version} LIMIT 1")[1]:
+        carrier = Carrier(dialect, state, zone, _no_prices, _no_prices)
+        _make(carrier, [version], [rollups.of_all(zone, version)])
+    return state.generation, rollups.WHOLE, version, zone
+
+
+def _make(carrier: Carrier, versions: Sequence[int], selects: Sequence[str]) -> None:
+    """Fills in the rows of versions that are not there yet."""
+    dialect = carrier.dialect
+    # What a load that ended early has left of them.
+    dialect.delete("fleet_rolled", "version", versions)
+    names = ", ".join(f'"{name}"' for name, _ in rollups.COLUMNS)
+    for select in selects:
+        rows = carrier.statement(select, {})
+        dialect.run(f'INSERT INTO "fleet_rolled" ({names}) {rows.text}', rows.values)
 
 
 def clear(dialect: Dialect) -> None:

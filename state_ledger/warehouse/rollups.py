@@ -1,17 +1,17 @@
 """Sums of usage by calendar day, so that what a page costs grows with days and models, and not with sessions.
 
-A rollup is made of the days of one zone when a store is loaded. It holds two kinds of rows: sums by everything that
-questions group or filter by, and numbers of sessions. A session that is active on two days must count once over
-both, so sessions are kept by the day on which they are active and the last one before it: of a period those count
-whose day before lies before it. A session is counted among those of one model, source, …; hence one set of such
-rows for each way of grouping.
+A rollup is made of the days of one zone when a store is loaded: one for each store, and one for all of them
+together. It holds two kinds of rows: sums by everything that questions group or filter by, and numbers of sessions.
+A session that is active on two days must count once over both, so sessions are kept by the day on which they are
+active and the last one before it: of a period those count whose day before lies before it. A session is counted
+among those of one model, source, …; hence one set of such rows for each way of grouping.
 
 A question is answered from a rollup where it gives the same rows; `put_in` tells from its SQL whether it does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from sqlglot import exp
@@ -31,6 +31,13 @@ DETAIL = ("source", "profile", "canonical_model", "model", "billing_provider", "
 PLACED = ("day_rule", "bucket", "first_bucket", "last_bucket")
 
 OF_STORE = ("store", "host", "place")
+
+
+WHOLE = 0
+"""In the place of a store, for the rows of all stores together."""
+
+ROWS = f"{PREFIX}rows"
+"""The view of all rows of single stores."""
 
 
 class Way(NamedTuple):
@@ -64,8 +71,13 @@ bucket: the first of the day in which there is anything; bucket_before: one of t
 is none."""
 
 
-def selects(zone: str, version: int) -> list[str]:
-    """The SELECTs, over `ledger_time`, of all rows of a rollup, with the columns of the table; SQL of SQLite."""
+def selects(zone: str, versions: Mapping[int, int]) -> list[str]:
+    """The SELECTs, over `ledger_time`, of all rows of a rollup, with the columns of the table; SQL of SQLite.
+
+    versions: the number of the state of each store, by the store's.
+    """
+    arms = "".join(f" WHEN {place} THEN {version}" for place, version in versions.items())
+    version = f"CASE place{arms} END"
     return [_sums(zone, version), *(_sessions(way, zone, version) for way in WAYS)]
 
 
@@ -73,9 +85,9 @@ def _day(column: str, zone: str) -> str:
     return f"local_day({column}, '{zone}')"
 
 
-def _sums(zone: str, version: int) -> str:
+def _sums(zone: str, version: str) -> str:
     cells = {
-        "version": str(version), "way": "''", "day_rule": "day_rule", "bucket": "min(bucket)",
+        "version": version, "way": "''", "day_rule": "day_rule", "bucket": "min(bucket)",
         "bucket_before": "CAST(NULL AS INTEGER)", **{name: name for name in DETAIL},
         **{name: f"sum({name})" for name in SPREAD}, "sessions": "CAST(NULL AS REAL)",
         **{name: name for name in OF_STORE},
@@ -85,7 +97,7 @@ def _sums(zone: str, version: int) -> str:
     return f"SELECT {_listed(cells)} FROM ledger_time GROUP BY {', '.join(grouped)}"
 
 
-def _sessions(way: Way, zone: str, version: int) -> str:
+def _sessions(way: Way, zone: str, version: str) -> str:
     same = ", ".join(("session_id", "day_rule", *way.columns, *OF_STORE))
     where = f" WHERE {way.condition}" if way.condition else ""
     daily = (
@@ -99,7 +111,7 @@ def _sessions(way: Way, zone: str, version: int) -> str:
     )
     nothing = {name: f"CAST(NULL AS {'TEXT' if kind_of(name) == 'text' else 'REAL'})" for name in DETAIL}
     cells = {
-        "version": str(version), "way": f"'{way.name}'", "day_rule": "day_rule", "bucket": "min(bucket)",
+        "version": version, "way": f"'{way.name}'", "day_rule": "day_rule", "bucket": "min(bucket)",
         "bucket_before": "max(bucket_before)", **nothing, **{name: name for name in way.columns},
         **dict.fromkeys(SPREAD, "CAST(NULL AS REAL)"), "sessions": "count(*) * 1.0",
         **{name: name for name in OF_STORE},
@@ -108,27 +120,57 @@ def _sessions(way: Way, zone: str, version: int) -> str:
     return f"SELECT {_listed(cells)} FROM ({placed}) AS placed GROUP BY {', '.join(grouped)}"
 
 
+def of_all(zone: str, version: int) -> str:
+    """The SELECT of the rows of all stores together, over those of single ones."""
+    cells = {
+        "version": str(version), "way": "way", "day_rule": "day_rule", "bucket": "min(bucket)",
+        "bucket_before": "max(bucket_before)", **{name: name for name in DETAIL},
+        **{name: f"sum({name})" for name in (*SPREAD, "sessions")},
+        "store": "CAST(NULL AS TEXT)", "host": "CAST(NULL AS TEXT)", "place": str(WHOLE),
+    }  # fmt: skip
+    grouped = ("way", "day_rule", _day("bucket", zone), _day("bucket_before", zone), *DETAIL, "prompt_tokens IS NULL")
+    return f"SELECT {_listed(cells)} FROM {ROWS} GROUP BY {', '.join(grouped)}"
+
+
 def _listed(cells: dict[str, str]) -> str:
     return ", ".join(cell if cell == name else f"{cell} AS {name}" for name, cell in cells.items())
 
 
-def body(way: Way, generation: int) -> str:
-    """The SELECT of the view over sums and one way of counting sessions, with the columns of `ledger_time`."""
+def views(generation: int) -> dict[str, str]:
+    """The SELECTs of the views over the rollups of a generation, by name."""
+    rows = ", ".join(f"k.{name}" for name, _ in COLUMNS)
+    return {
+        ROWS: f"SELECT {rows} FROM {_of(generation)} AND k.place <> {WHOLE}",
+        **{_view(way, whole): _body(way, generation, whole) for way in WAYS for whole in (False, True)},
+    }
+
+
+def _view(way: Way, whole: bool) -> str:
+    return f"{PREFIX}{'whole_' if whole else ''}{way.name}"
+
+
+def _of(generation: int) -> str:
+    shown = f"SELECT r.version FROM fleet_rollups AS r WHERE r.generation = {generation}"
+    return f"fleet_rolled AS k WHERE k.version IN ({shown})"
+
+
+def _body(way: Way, generation: int, whole: bool) -> str:
+    """Sums and one way of counting sessions, with the columns of `ledger_time`; whole: of all stores together."""
     cells = {name: f"k.{name}" for name, _ in COLUMNS if name not in ("version", "way")}
     cells |= {"first_bucket": "k.bucket", "last_bucket": "k.bucket"}
     if way.condition:  # sessions stand for rows of both kinds, and pass the condition as one of them
         cells["basis"] = "CASE WHEN k.way = '' THEN k.basis ELSE 'unknown' END"
+    of = "=" if whole else "<>"
     return (
-        f"SELECT {_listed(cells)} FROM fleet_rolled AS k WHERE k.way IN ('', '{way.name}')"
-        f" AND k.version IN (SELECT r.version FROM fleet_rollups AS r WHERE r.generation = {generation})"
+        f"SELECT {_listed(cells)} FROM {_of(generation)} AND k.way IN ('', '{way.name}') AND k.place {of} {WHOLE}"
     )
 
 
-def put_in(folded: Folded, zone: str) -> bool:
+def put_in(folded: Folded, zone: str, *, narrowed: bool = False) -> bool:
     """Makes a question read the rollup of a zone in the place of `ledger_time`, where that gives the same rows.
 
     folded: a statement whose constants are worked out, with days of this zone alone; is changed if it can be.
-    zone: '' where there is no rollup. Returns whether it reads the rollup.
+    zone: '' where there is no rollup. narrowed: whether not all stores are asked. Returns whether it reads the rollup.
     """
     tree = folded.tree
     if not zone or not isinstance(tree, exp.Select):
@@ -143,7 +185,8 @@ def put_in(folded: Folded, zone: str) -> bool:
     by_day = any(call.name.lower() == "local_day" for call in _grouped(tree, exp.Anonymous))
     for count in list(tree.find_all(exp.Count)):
         count.replace(_number_of_sessions(None if by_day else since, by_day))
-    source.replace(exp.to_table(PREFIX + way.name, alias=source.alias_or_name))
+    whole = not narrowed and not any(column.name in OF_STORE for column in tree.find_all(exp.Column))
+    source.replace(exp.to_table(_view(way, whole), alias=source.alias_or_name))
     return True
 
 

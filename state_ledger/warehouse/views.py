@@ -28,6 +28,9 @@ _NAMED_SESSIONS: Mapping[str, tuple[str, ...]] = {"continuations": ("session_id"
 _OF_A_FILE = frozenset({"orphans", "locks", "delegations", "routing", "storage"})
 """Tables about a file, which is there whether its copy of a session counts or not."""
 
+OF_FILES = frozenset(f"ledger_{name}" for name in _OF_A_FILE)
+"""Views whose rows are about the file of a store."""
+
 
 @dataclass(frozen=True)
 class State:
@@ -92,13 +95,13 @@ def _bodies() -> Mapping[str, Callable[[State], str]]:
             f" FROM fleet_copies WHERE generation = {state.generation}"
         ),
     }
-    for way in rollups.WAYS:
-        made[rollups.PREFIX + way.name] = partial(_rolled, way)
+    for name in rollups.views(0):
+        made[name] = partial(_rolled, name)
     return made
 
 
-def _rolled(way: rollups.Way, state: State) -> str:
-    return rollups.body(way, state.generation)
+def _rolled(name: str, state: State) -> str:
+    return rollups.views(state.generation)[name]
 
 
 def _rows_of(table: tables.Table) -> Callable[[State], str]:

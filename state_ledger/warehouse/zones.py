@@ -30,9 +30,9 @@ def offsets(spans: tuple[int, ...], zone_name: str) -> tuple[tuple[int, int], ..
     """
     found: list[tuple[int, int]] = []
     for span in sorted(set(spans)):
-        for instant, offset in _of_span(span, zone_name):
-            if not found or found[-1][1] != offset:
-                found.append((instant, offset))
+        for instant, ahead in _of_span(span, zone_name):
+            if not found or found[-1][1] != ahead:
+                found.append((instant, ahead))
     return tuple(found) or ((FIRST, 0),)
 
 
@@ -42,13 +42,13 @@ def _of_span(span: int, zone_name: str) -> tuple[tuple[int, int], ...]:
     first, last = max(span * SPAN, FIRST), min((span + 1) * SPAN - 1, LAST)
     if first > last:
         return ()
-    found = [(first, _offset(first, zone_name))]
+    found = [(first, offset(first, zone_name))]
     at = first
     while at < last:
         ahead = min(at + 43_200, last)
-        if _offset(ahead, zone_name) != found[-1][1]:
+        if offset(ahead, zone_name) != found[-1][1]:
             instant = _change(at, ahead, zone_name)
-            found.append((instant, _offset(instant, zone_name)))
+            found.append((instant, offset(instant, zone_name)))
             ahead = instant  # another change may follow at once
         at = ahead
     return tuple(found)
@@ -56,22 +56,23 @@ def _of_span(span: int, zone_name: str) -> tuple[tuple[int, int], ...]:
 
 def _change(before: int, after: int, zone_name: str) -> int:
     """The first second at which the offset of `before` does not hold any more."""
-    held = _offset(before, zone_name)
+    held = offset(before, zone_name)
     while after - before > 1:
         middle = (before + after) // 2
-        if _offset(middle, zone_name) == held:
+        if offset(middle, zone_name) == held:
             before = middle
         else:
             after = middle
     return after
 
 
-def _offset(epoch: int, zone_name: str) -> int:
+def offset(epoch: int, zone_name: str) -> int:
+    """By how many seconds a zone's clocks are ahead of UTC at an instant."""
     here = zone(zone_name)
     moment = (_EPOCH + timedelta(seconds=epoch)).astimezone(here)
-    offset = moment.utcoffset()
-    assert offset is not None, "every zone has an offset at every instant"
-    return int(offset.total_seconds())
+    ahead = moment.utcoffset()
+    assert ahead is not None, "every zone has an offset at every instant"
+    return int(ahead.total_seconds())
 
 
 def are_far(spans: Iterable[int]) -> bool:
