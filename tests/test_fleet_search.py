@@ -306,7 +306,8 @@ def offered(warehouse: Warehouse) -> Offered:
         texts, calls = zip(*rows, strict=True)
         dialect.insert("texts", pyarrow.table({
             "id": pyarrow.array(range(first, known), pyarrow.int64()), "text": pyarrow.array(texts, pyarrow.string()),
-            "tool_calls": pyarrow.array(calls, pyarrow.string()), "tool_name": pyarrow.nulls(len(rows), pyarrow.string()),
+            "tool_name": pyarrow.nulls(len(rows), pyarrow.string()),
+            "tool_calls": pyarrow.array(calls, pyarrow.string()),
             "timestamp": pyarrow.nulls(len(rows), pyarrow.float64()),
         }))  # fmt: skip
         writer = conditions.writer(dialect)

@@ -541,8 +541,8 @@ def test_an_error_that_is_not_about_the_index_is_not_hidden(make: Make) -> None:
 
 
 LETTERS_OF_INDEX = [
-    chr(code) for code in range(0x80, 0x20000)
-    if chr(code).isalnum() and is_old_letter(chr(code)) and is_old_letter(fold(chr(code))) and not is_unspaced(chr(code))
+    letter for letter in map(chr, range(0x80, 0x20000))
+    if letter.isalnum() and is_old_letter(letter) and is_old_letter(fold(letter)) and not is_unspaced(letter)
 ]  # fmt: skip
 
 
