@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from state_ledger.warehouse.searching.finding import FleetHit, Found
 
 ROUTES = {
-    "text index": "ClickHouse's text index, each message compared",
-    "scan": "the engine reading messages, newest first",
-    "compared": "comparing messages one by one",
+    "text index": "the text index of ClickHouse",
+    "scan": "the engine reading messages one by one",
 }
 """Who answered, in words."""
 

@@ -114,11 +114,28 @@ class InIndex(Conditions):
         return f"m.{SEARCHED} LIKE {self.bound(f'%{escaped}%')}"
 
 
-_WRITERS: Mapping[str, type[Conditions]] = {"duckdb": InColumns, "clickhouse": InIndex}
+class OnlyRuns(Conditions):
+    """PostgreSQL: how it folds letters depends on the database, so that only what nothing is folded to is asked for."""
+
+    def _of_needed(self, needed: Needed) -> str:
+        parts = [
+            "".join(letters) for each in needed.segments for plain, letters in groupby(each, _is_plain) if plain
+        ]
+        if not parts:
+            return "1 = 1"
+        bound = [self.bound(part) for part in parts]
+        one_of = [f"({' AND '.join(f'strpos(m.{name}, {part}) > 0' for part in bound)})" for name in TEXTS]
+        return f"({' OR '.join([*one_of, self._may_be_escaped()])})"
+
+    def _may_be_escaped(self) -> str:
+        return f"strpos(m.tool_calls, {self.bound(chr(92) + 'u')}) > 0"
+
+
+_WRITERS: Mapping[str, type[Conditions]] = {"duckdb": InColumns, "clickhouse": InIndex, "postgresql": OnlyRuns}
 
 
 def writer(dialect: Dialect) -> Conditions:
-    """What writes the condition for an engine. Raises KeyError for one whose texts cannot be searched."""
+    """What writes the condition for an engine. Raises KeyError for an engine that is none of these."""
     return _WRITERS[dialect.name](dialect)
 
 
