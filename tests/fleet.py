@@ -29,8 +29,6 @@ ALL_OF_IT = Options(with_messages=True, redacted=False)
 """Nothing is left out, so that answers can be held against those of the stores themselves."""
 
 ENGINES = ("duckdb", "clickhouse", "postgresql")
-SEARCHED = ("duckdb", "clickhouse")
-"""Those in which what was said can be searched."""
 
 
 def lake_of(folder: Path, stores: Mapping[tuple[str, str], Path], settings: Settings) -> Path:
