@@ -51,6 +51,8 @@ VIEWS = (
     (f"{EVERY}/search$", "all_search", "all_search"),
     (f"{EVERY}/search\\.json$", "all_search", "all_search_json"),
     (f"{FLEET}/lineage$", "fleet_pages", "lineage"),
+    (f"{FLEET}/search$", "fleet_search", "fleet_search"),
+    (f"{FLEET}/search\\.json$", "fleet_search", "fleet_search_json"),
     (f"{FLEET}/ops$", "fleet_pages", "ops"),
     ("/-/ledger/health\\.json$", "health", "health_json"),
     ("/-/ledger/metrics$", "health", "metrics_text"),

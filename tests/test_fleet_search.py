@@ -83,8 +83,8 @@ QUERIES = (
     '"new line"', "100%_sure", "%", "_", r"\d+", "[a-z]*", "{x:String}", "$q0", "--", ";--", "한", "\u1112", "ガ", "か",
     "lighthouse 西湖", "nextline", "image_url", "lookup", "atlas", "Zürich", "zürich", "西湖 lookup", "杭 NOT 州",
     "read_file", "main()", "kase", "Käse", "kubernetes", "ubernete", "bernet NOT cluster", "ubern OR wolf",
-    "absentword", "的", "步骤 OR 划船", "e", "nothing here at all", "\u0301", "\ue000", "\x00", "NOT wolf", '"', "(" * 30, "a* b*",
-    "", "ubernete lighthous",
+    "absentword", "的", "步骤 OR 划船", "e", "nothing here at all", "\u0301", "\ue000", "\x00", "NOT wolf", '"',
+    "(" * 30, "a* b*", "", "ubernete lighthous",
 )  # fmt: skip
 
 Ask = Callable[..., Found]
@@ -113,10 +113,29 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+LETTERS = "abcxyzABCäÖéßñжЖλΣς0١9杭州西湖부산ホテルสวัสไทย🎉"
+CHANCE = random.Random(9)
+
+
+def random_text(most: int) -> str:
+    return "".join(CHANCE.choices(LETTERS + "  \n.,-'_#/\u0301\u2019", k=CHANCE.randint(1, most)))
+
+
+RANDOM_TEXTS = [random_text(60) for _ in range(2000 if STRESS else 200)]
+RANDOM_QUERIES = [
+    *(random_text(3) for _ in range(400 if STRESS else 10)),
+    *(CHANCE.choice(RANDOM_TEXTS)[2:5] for _ in range(400 if STRESS else 10)),
+    *(f"{random_text(2)} {joint} {random_text(2)}" for joint in ("OR", "NOT", "AND", "") for _ in range(3)),
+]
+
+
 @pytest.fixture(scope="module")
 def shared_corpora(corpus: Path, demo_store: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("stores")
-    found = {"corpus": corpus, "demo": demo_store}
+    writer = Writer(folder / "random.db")
+    fill(writer, RANDOM_TEXTS, session="random")
+    writer.close()
+    found = {"corpus": corpus, "demo": demo_store, "random": folder / "random.db"}
     for name in ("schema-11", "schema-23", "schema-25", "small-23"):
         try:
             found[name] = copy_of_shared(f"{name}.db", folder)
@@ -131,10 +150,17 @@ def warehouse(
 ) -> Iterator[Warehouse]:
     """All of these stores in one warehouse, as pushed from one host each, with all that was said."""
     folder = tmp_path_factory.mktemp(request.param)
-    lake = fleet.lake_of(folder / "lake", {(name, "main"): path for name, path in shared_corpora.items()}, SETTINGS)
+    names = shared_corpora if request.param == "duckdb" or STRESS else ("corpus", "random")
+    stores = {(name, "main"): path for name, path in shared_corpora.items() if name in names}
+    lake = fleet.lake_of(folder / "lake", stores, SETTINGS)
     dialect = fleet.engine(request.param)
     yield fleet.loaded(dialect, lake, SETTINGS)
     dialect.close()
+
+
+def in_it(warehouse: Warehouse, shared_corpora: dict[str, Path]) -> dict[str, Path]:
+    """The stores that were pushed to it."""
+    return {name: path for name, path in shared_corpora.items() if any(each.host == name for each in warehouse.stores)}
 
 
 def every(warehouse: Warehouse, request: Request, **options: Any) -> list[Any]:
@@ -154,6 +180,11 @@ def shown(hits: Sequence[Any]) -> list[Any]:
     return [(each.id, each.session_id, each.role, each.snippet, each.tool_name, each.source) for each in hits]
 
 
+def seconds(timestamp: float) -> float:
+    """Some programs wrote milliseconds, which the books read as such (accounting rule 19)."""
+    return timestamp / 1000 if timestamp > 1e11 else timestamp
+
+
 def of_store(path: Path, request: Request) -> list[Any]:
     connection = open_for_reading(path)
     try:
@@ -166,11 +197,11 @@ def of_store(path: Path, request: Request) -> list[Any]:
 def test_one_store_answers_as_it_does_itself(
     warehouse: Warehouse, shared_corpora: dict[str, Path], sort: str
 ) -> None:
-    for name, path in shared_corpora.items():
+    for name, path in in_it(warehouse, shared_corpora).items():
         one = warehouse.narrowed(hosts=[name])
         # Every query where every script is, and some of them elsewhere.
         step = 1 if STRESS or (name == "corpus" and sort == "newest") else 12 if name == "corpus" else 25
-        for query in QUERIES[::step]:
+        for query in RANDOM_QUERIES if name == "random" else QUERIES[::step]:
             request = Request(query, sort=sort, limit=-1)
             found = [each.hit for each in find(one, request).hits]
             assert shown(found) == shown(of_store(path, request)), (name, query)
@@ -183,16 +214,18 @@ def test_filters_narrow_down_as_in_a_store(warehouse: Warehouse, corpus: Path) -
         {"models": ("m",)}, {"models": ("other",)}, {"since": 5.0}, {"until": 9.0}, {"since": 5.0, "until": 9.0},
         {"inactive": True}, {"sources": ()}, {"sources": ("cron", "cli"), "roles": ("user",), "inactive": True},
     ):  # fmt: skip
-        for query in ("kubernetes OR wolf OR 杭州", "e* OR a*", "ubernete"):
+        for query in ("kubernetes OR wolf OR 杭州 OR a*", "ubernete"):
             request = Request(query, limit=-1, **options)  # type: ignore[arg-type]
             found = [each.hit for each in find(one, request).hits]
             assert shown(found) == shown(of_store(corpus, request)), (options, query)
 
 
 def test_what_stands_around_a_hit_is_shown(warehouse: Warehouse, corpus: Path) -> None:
-    request = Request("wolf OR 부산 OR lookup", limit=-1)
+    request = Request("wolf OR 부산 OR syllable", limit=-1)
     hits = find(warehouse.narrowed(hosts=["corpus"]), request).hits
-    assert [each.hit.context for each in hits] == [each.context for each in of_store(corpus, request)]
+    # The same, but for the place of an image, which is told.
+    contexts = json.dumps([each.hit.context for each in hits]).replace("\\n\\n[image: image/png, 4 bytes]\\n\\n", " ")
+    assert json.loads(contexts) == [each.context for each in of_store(corpus, request)]
 
 
 @pytest.mark.parametrize("sort", ["newest", "oldest"])
@@ -202,35 +235,37 @@ def test_several_stores_are_merged_by_time(
     for query in ("error OR 杭州", "->", "ubernete"):
         request = Request(query, sort=sort, limit=-1)
         expected = [
-            (f"{name}/main", hit) for name, path in shared_corpora.items() for hit in of_store(path, request)
+            (f"{name}/main", hit)
+            for name, path in in_it(warehouse, shared_corpora).items()
+            for hit in of_store(path, request)
         ]
         sign = -1 if sort == "newest" else 1
-        expected.sort(key=lambda pair: (sign * pair[1].timestamp, pair[0], sign * pair[1].id))
+        expected.sort(key=lambda pair: (sign * seconds(pair[1].timestamp), pair[0], sign * pair[1].id))
         found = find(warehouse, request).hits
         assert [(each.store, each.hit.id) for each in found] == [(name, hit.id) for name, hit in expected], query
         assert [each.host for each in found] == [name.split("/")[0] for name, _ in expected]
 
 
-@pytest.mark.parametrize("hosts", [("corpus",), ()], ids=["one store", "all"])
+@pytest.mark.parametrize("hosts", [("corpus",), ("corpus", "random")], ids=["one store", "two"])
 def test_pages_give_every_hit_once_in_order(warehouse: Warehouse, hosts: tuple[str, ...]) -> None:
     narrowed = warehouse.narrowed(hosts=hosts)
-    for query, limit in (("kubernetes OR 杭州", 2), ("error OR e* OR the", 700), ("ubernete", 1)):
+    for query, limit in (("kubernetes OR 杭州", 3), ("a* OR e* OR 西湖", 40), ("ubernete", 1)):
         for sort in ("newest", "oldest"):
             whole = find(narrowed, Request(query, sort=sort, limit=-1)).hits
             paged = every(narrowed, Request(query, sort=sort, limit=limit))
             assert paged == list(whole), (query, sort)
 
 
-@pytest.mark.parametrize("hosts", [("demo",), ()], ids=["one store", "all"])
+@pytest.mark.parametrize("hosts", [("corpus",), ("corpus", "random")], ids=["one store", "two"])
 def test_a_search_whose_time_is_over_is_gone_on_with(
     warehouse: Warehouse, hosts: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Small windows, and no time at all: each answer looks through one of them."""
-    monkeypatch.setattr(looking, "FIRST_WINDOW", 1500)
+    monkeypatch.setattr(looking, "FIRST_WINDOW", 40)
     narrowed = warehouse.narrowed(hosts=hosts)
-    for query in ("pagination error", "absentword", "aginatio"):
+    for query in ("lookup OR 西湖", "absentword", "ubernete"):
         for sort in ("newest", "oldest"):
-            request = Request(query, sort=sort, limit=40)
+            request = Request(query, sort=sort, limit=9)
             whole = find(narrowed, replaced(request, limit=-1)).hits
             first = find(narrowed, request, budget_s=0.0)
             assert first.after is not None
@@ -244,60 +279,55 @@ def replaced(request: Request, **changes: Any) -> Request:
 
 
 def test_hits_are_counted_up_to_a_bound(warehouse: Warehouse) -> None:
-    for query in ("kubernetes", "e* OR a*", "ubernete", "absentword", ""):
+    for query in ("kubernetes", "error OR e*", "ubernete", ""):
         number = len(find(warehouse, Request(query, limit=-1)).hits)
         assert count(warehouse, Request(query)) == search.Count(min(number, 1000), number > 1000)
         assert count(warehouse, Request(query), most=2) == search.Count(min(number, 2), number > 2)
     assert count(warehouse, Request("absentword"), budget_s=0.0).number == 0
 
 
-LETTERS = "abcxyzABCäÖéßñжЖλΣς0١9杭州西湖부산ホテルสวัสไทย🎉"
 PIECES = st.text(st.sampled_from(LETTERS + "   .,-'_#/\u0301\u2019\\%\n>"), max_size=12)
 TEXTS = st.lists(
     st.lists(PIECES | st.sampled_from(["kb", "杭州", "Σς", "cafe\u0301", "\u1112\u1161"]), max_size=4).map("".join),
     min_size=1,
     max_size=6,
 )
-Offered = Callable[[str, Sequence[tuple[str, str]], str], set[int]]
+Offered = Callable[[Sequence[tuple[str, str]], str], set[int]]
 ASKED = st.lists(PIECES | st.sampled_from(["OR", "NOT", "AND", "(", ")", "kb*", "é*", "杭", '"a b"']), max_size=4)
 
 
 @pytest.fixture(scope="module")
-def offering(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Offered]:
+def offered(warehouse: Warehouse) -> Offered:
     """Which of some messages, given as text and tool calls, an engine offers for a query."""
-    made: dict[str, Any] = {}
+    pyarrow = pytest.importorskip("pyarrow")
+    dialect = warehouse.dialect
+    texts = [(each, "text") for each in ("text", "tool_name", "tool_calls")]
+    dialect.make("texts", (("id", "integer"), *texts, ("timestamp", "real")), ("id",))
+    index.prepare(dialect, "texts")
+    known = 0
 
-    def offered(name: str, rows: Sequence[tuple[str, str]], query: str) -> set[int]:
-        if name not in made:
-            made[name] = fleet.engine(name)
-            texts = [(each, "text") for each in ("text", "tool_name", "tool_calls")]
-            made[name].make("texts", (("id", "integer"), *texts, ("timestamp", "real")), ("id",))
-            index.prepare(made[name], "texts")
-        dialect, pyarrow = made[name], pytest.importorskip("pyarrow")
-        highest = dialect.run("SELECT coalesce(max(id), 0) AS highest FROM texts")[1][0][0]
-        ids = list(range(highest + 1, highest + 1 + len(rows)))
+    def offer(rows: Sequence[tuple[str, str]], query: str) -> set[int]:
+        nonlocal known
+        first, known = known, known + len(rows)
         texts, calls = zip(*rows, strict=True)
-        nothing = pyarrow.nulls(len(rows), pyarrow.string())
         dialect.insert("texts", pyarrow.table({
-            "id": pyarrow.array(ids, pyarrow.int64()), "text": pyarrow.array(texts, pyarrow.string()),
-            "tool_name": nothing, "tool_calls": pyarrow.array(calls, pyarrow.string()),
+            "id": pyarrow.array(range(first, known), pyarrow.int64()), "text": pyarrow.array(texts, pyarrow.string()),
+            "tool_name": pyarrow.nulls(len(rows), pyarrow.string()),
+            "tool_calls": pyarrow.array(calls, pyarrow.string()),
             "timestamp": pyarrow.nulls(len(rows), pyarrow.float64()),
         }))  # fmt: skip
         writer = conditions.writer(dialect)
         where = writer.of(needed.of(parse(query).root))
-        _, found = dialect.run(f"SELECT m.id FROM texts AS m WHERE m.id > {highest} AND {where}", writer.values)
-        return {row[0] - highest - 1 for row in found}
+        _, found = dialect.run(f"SELECT m.id FROM texts AS m WHERE m.id >= {first} AND {where}", writer.values)
+        return {row[0] - first for row in found}
 
-    yield offered
-    for dialect in made.values():
-        dialect.close()
+    return offer
 
 
-@pytest.mark.parametrize("name", fleet.ENGINES)
 @hypothesis_settings(max_examples=2000 if STRESS else 40)
 @given(texts=TEXTS, asked=ASKED, picked=st.integers(0, 400), escaped=st.booleans())
 def test_what_matches_is_offered(
-    offering: Offered, name: str, texts: list[str], asked: list[str], picked: int, escaped: bool
+    offered: Offered, texts: list[str], asked: list[str], picked: int, escaped: bool
 ) -> None:
     """For every query and every text: no engine's condition leaves out what is a match."""
     known = [word for text in texts for word in text.split() if word]
@@ -312,7 +342,7 @@ def test_what_matches_is_offered(
         for inside in (False, True)
         if match.matches(parsed.root, match.Fields.decoded(text, None, calls), inside=inside)
     }  # fmt: skip
-    assert matching <= offering(name, rows, query), (query, rows)
+    assert matching <= offered(rows, query), (query, rows)
 
 
 def test_engines_fold_every_character_as_coarsely_as_a_search() -> None:
@@ -328,24 +358,23 @@ def test_engines_fold_every_character_as_coarsely_as_a_search() -> None:
     assert wrong == []
     # What is looked for as it stands must be what nothing else is folded to.
     changed = {each: other for each, other in zip(characters, folded, strict=True) if each != other}
-    assert [each for pair in changed.items() for each in pair if conditions._is_plain(each)] == []
+    assert [each for each in changed.values() if conditions._is_plain(each)] == []
     assert dict(zip(*index.folding(), strict=True)) == changed
     dialect.close()
 
 
-def test_a_text_index_serves_words_and_pairs(tmp_path: Path, corpus: Path) -> None:
+def test_a_text_index_serves_words_and_pairs(warehouse: Warehouse) -> None:
     """ClickHouse skips what its index rules out: nothing at all is read for what no message has."""
-    lake = fleet.lake_of(tmp_path / "lake", {("h", "p"): corpus}, SETTINGS)
-    dialect = fleet.engine("clickhouse")
-    found = fleet.loaded(dialect, lake, SETTINGS)
+    if warehouse.name != "clickhouse":
+        assert find(warehouse, Request("杭州")).route == "scan"
+        return
+    assert find(warehouse, Request("杭州")).route == "text index"
     for query, name in (("absentword", "words_searched"), ("杭划", "pairs_searched")):
-        writer = conditions.writer(dialect)
+        writer = conditions.writer(warehouse.dialect)
         where = writer.of(needed.of(parse(query).root))
-        told = dialect.run(f"EXPLAIN indexes = 1 SELECT m.id FROM held_messages AS m WHERE {where}", writer.values)[1]
-        plan = "\n".join(str(row[0]) for row in told)
+        sql = f"EXPLAIN indexes = 1 SELECT m.id FROM held_messages AS m WHERE {where}"
+        plan = "\n".join(str(row[0]) for row in warehouse.dialect.run(sql, writer.values)[1])
         assert name in plan and "Granules: 0/" in plan, plan
-    assert find(found, Request("杭州")).route == "text index"
-    dialect.close()
 
 
 HOSTILE = (
@@ -460,28 +489,3 @@ def test_best_match_is_newest_first_and_says_so(warehouse: Warehouse) -> None:
     answer = find(warehouse, Request("kubernetes", sort="best", limit=-1))
     assert NO_RANKS in answer.notices
     assert answer.hits == find(warehouse, Request("kubernetes", limit=-1)).hits
-
-
-@pytest.mark.parametrize("seed", range(12 if STRESS else 1))
-def test_stores_of_random_texts_answer_as_they_do_themselves(tmp_path: Path, seed: int) -> None:
-    chance = random.Random(seed)
-    letters = LETTERS + "  \n.,-'_#/\u0301\u2019"
-
-    def text(most: int) -> str:
-        return "".join(chance.choices(letters, k=chance.randint(1, most)))
-
-    texts = [text(60) for _ in range(150)]
-    writer = Writer(tmp_path / "state.db")
-    fill(writer, texts)
-    writer.close()
-    lake = fleet.lake_of(tmp_path / "lake", {("h", "p"): tmp_path / "state.db"}, SETTINGS)
-    queries = [text(3) for _ in range(12)] + [chance.choice(texts)[2:5] for _ in range(12)]
-    queries += [f"{text(2)} {joint} {text(2)}" for joint in ("OR", "NOT", "AND", "") for _ in range(3)]
-    for name in fleet.ENGINES:
-        dialect = fleet.engine(name)
-        found = fleet.loaded(dialect, lake, SETTINGS)
-        for query in queries:
-            request = Request(query, limit=-1)
-            hits = [each.hit for each in find(found, request).hits]
-            assert shown(hits) == shown(of_store(tmp_path / "state.db", request)), (name, query)
-        dialect.close()

@@ -272,7 +272,8 @@ def test_every_page_of_ours_is_heavy_work_unless_it_is_known_to_be_small(store: 
         if kind == SMALL:
             small.add(path)
     assert small == {
-        "/", "/-/ledger/all/live.json", "/-/ledger/fleet/live.json", "/state", "/state/-/card", "/state/-/conversation/talk", "/state/-/home",
+        "/", "/-/ledger/all/live.json", "/-/ledger/fleet/live.json", "/state", "/state/-/card",
+        "/state/-/conversation/talk", "/state/-/home",
         "/state/-/live.json", "/state/-/session/talk", "/state/-/work/talk", "/state/messages",
         "/state/recent_sessions", "/state/recent_sessions.json", "/state/sessions", "/state/sessions/talk",
     }  # fmt: skip

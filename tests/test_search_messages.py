@@ -25,7 +25,7 @@ from state_ledger.search import (
 from state_ledger.search import (
     query as queries,
 )
-from state_ledger.search.text import words
+from state_ledger.search.text import fold, is_old_letter, is_unspaced, words
 from state_ledger.sqlite import sqlite3
 from state_ledger.writing.writer import Writer
 
@@ -538,3 +538,21 @@ def test_an_error_that_is_not_about_the_index_is_not_hidden(make: Make) -> None:
     writer.connection.execute("DROP TABLE sessions")
     with pytest.raises(sqlite3.OperationalError):
         search_messages(writer, "heron")
+
+
+LETTERS_OF_INDEX = [
+    letter for letter in map(chr, range(0x80, 0x20000))
+    if letter.isalnum() and is_old_letter(letter) and is_old_letter(fold(letter)) and not is_unspaced(letter)
+]  # fmt: skip
+
+
+def test_letters_are_folded_as_the_index_folds_them() -> None:
+    """So that what the index finds is what a scan finds: also a final sigma, a long s, a micro sign."""
+    connection = sqlite3.connect(":memory:")
+    connection.execute("CREATE VIRTUAL TABLE letters USING fts5(letter)")
+    connection.execute("CREATE VIRTUAL TABLE folded USING fts5vocab(letters, instance)")
+    connection.executemany("INSERT INTO letters(rowid, letter) VALUES (?, ?)", enumerate(LETTERS_OF_INDEX))
+    there = dict(connection.execute("SELECT doc, term FROM folded").fetchall())
+    assert len(there) > 5000
+    assert [LETTERS_OF_INDEX[doc] for doc, term in there.items() if fold(LETTERS_OF_INDEX[doc]) != term] == []
+    connection.close()

@@ -121,12 +121,12 @@ class FleetPlace(Place):
     def _tell(self, reading: FleetReading) -> dict[str, Any]:
         """What every page says of the fleet: who is in it, as of when, and the form that narrows it."""
         zone = reading.settings.zone_name
-        pushed = sorted((each.pushed_at, each.name) for each in reading.chosen)
         looked_at = self.desk.fleet.looked_at
         as_of = ""
-        if pushed:
-            first, last = (figures.moment(moment, zone) for moment, _ in (pushed[0], pushed[-1]))
-            as_of = f"As of pushes from {first} ({pushed[0][1]}) to {last}"
+        if reading.chosen:
+            oldest, newest = (pick(reading.chosen, key=lambda each: each.pushed_at) for pick in (min, max))
+            first, last = (figures.moment(each.pushed_at, zone) for each in (oldest, newest))
+            as_of = f"As of pushes from {first} ({oldest.name}) to {last}"
             as_of += f"; looked at {figures.moment(looked_at, zone)}, times in {zone}."
         kept = [
             (name, value)
@@ -137,7 +137,8 @@ class FleetPlace(Place):
         return {
             "chosen": reading.chosen,
             "narrowed": [(name, ", ".join(values)) for name, values in self.at.kept.items() if values],
-            "said": f"{figures.plural(len(reading.chosen), 'store')} of {len(reading.all):,}",
+            "said": figures.plural(len(reading.chosen), "store")
+            + (f" of {len(reading.all):,}" if self.at.pairs else ""),
             "as_of": as_of,
             "whole": f"{self._request.path}?{urlencode(kept)}" if kept else self._request.path,
             "pairs": self.at.pairs,

@@ -76,7 +76,7 @@ async def cost(request: Any, datasette: Datasette, find: Find) -> Response:
     async def read(reader: Callable[[Ask], Any]) -> Any:
         def within(reading: Reading) -> Any:
             cost = reader(Ask(reading.source, reading.settings))
-            said.extend([*reading.notices, *_of_copies(reading.copies)])
+            said[:] = [*reading.notices, *_of_copies(reading.copies)]
             return cost
 
         return await asked.read(within)

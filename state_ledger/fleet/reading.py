@@ -32,11 +32,10 @@ class Selection(NamedTuple):
 
     def check(self, stores: Sequence[Store]) -> None:
         """Raises ParameterError for a name that is none of the fleet's."""
-        for name, wanted, known in (
-            ("host", self.hosts, {each.host for each in stores}),
-            ("profile", self.profiles, {each.profile for each in stores}),
-            ("store", self.stores, {each.name for each in stores}),
-        ):
+        for name, wanted, column in (
+            ("host", self.hosts, "host"), ("profile", self.profiles, "profile"), ("store", self.stores, "name")
+        ):  # fmt: skip
+            known = {getattr(each, column) for each in stores} if wanted else set()
             for each in wanted:
                 if each not in known:
                     offered = sorted(known)
@@ -82,12 +81,11 @@ class FleetReading:
 
     @property
     def about(self) -> dict[str, Any]:
-        """Of which hosts and profiles an answer is, as of when, and who answered, for programs."""
+        """Of which hosts and how many stores an answer is, as of when, and who answered, for programs."""
         pushed = [each.pushed_at for each in self.chosen]
         return {
             "engine": self._books.name,
             "hosts": sorted({each.host for each in self.chosen}),
-            "profiles": sorted({each.profile for each in self.chosen}),
             "stores": len(self.chosen),
             "oldest_push": min(pushed, default=None),
             "newest_push": max(pushed, default=None),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Protocol
@@ -98,20 +99,22 @@ class _OnServer:
         self._lake = where.lake
         self._settings = settings
         self._held: Warehouse | None = None
+        self._looking = threading.Lock()
 
     def look(self) -> str:
         from state_ledger.warehouse import Warehouse, loading
 
-        if self._lake:
-            self._fill()
-        elif not loading.is_of_this_format(self._dialect):
-            raise StateLedgerError(
-                "There are no books of a fleet on this server, or none of this version. Name the lake too, to fill it:"
-                " --lake URL."
-            )
-        if self._held is None or not self.is_current(self._held):
-            self._held = Warehouse(self._dialect, self._settings)
-        return str(self._held.state.generation)
+        with self._looking:
+            if self._lake:
+                self._fill()
+            elif not loading.is_of_this_format(self._dialect):
+                raise StateLedgerError(
+                    "There are no books of a fleet on this server, or none of this version. Name the lake too, to fill"
+                    " it: --lake URL."
+                )
+            if self._held is None or not self.is_current(self._held):
+                self._held = Warehouse(self._dialect, self._settings)
+            return str(self._held.state.generation)
 
     def _fill(self) -> None:
         from state_ledger.lake.errors import LakeError

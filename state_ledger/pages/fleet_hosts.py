@@ -59,6 +59,8 @@ def read(ask: Ask, asked: Mapping[str, str], kind: Kind) -> list[Record]:
 
 def table(rows: Sequence[Record], kind: Kind, narrowed: Callable[[str], str], zone: str) -> str:
     """The table. narrowed: the address of the home of one row alone."""
+    if not rows:
+        return f'<p class="all-well">The {kind.one}s cannot be listed now: none was read, or not in time.</p>'
     columns = [Column(kind.one.capitalize()), Column("Cost", True), Column("Cache read", True),
                Column("Sessions", True), Column("Last activity"), Column("Last push")]  # fmt: skip
     cells = [_row(row, kind, narrowed(str(row[kind.column])), zone) for row in rows[:SHOWN]]

@@ -241,17 +241,14 @@ class FleetLinks(AllLinks):
             ("Cost", self.cost(), "cost"),
             ("Cache", self.cache, "cache"),
             ("Lineage", self.lineage(), "lineage"),
+            ("Search", self.search(), "search"),
             ("Ops", self.ops(), "ops"),
             ("Questions", f"{self.home}#queries", ""),
         ]
 
-    @property
-    def finder(self) -> str:
-        return self.query("search_sessions")
-
-    @property
-    def finds(self) -> str:
-        return "Search titles"
+    def message(self, session_id: str, message_id: int) -> str:
+        """The messages of a session from one of them on."""
+        return f"{self.session(session_id, {'after': str(message_id - 1)})}#m{message_id}"
 
     @property
     def answered_by(self) -> str:

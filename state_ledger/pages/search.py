@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -142,12 +142,21 @@ def count_text(count: search.Count) -> str:
 def by_conversation(ask: Ask, hits: Sequence[search.Hit]) -> list[Conversation]:
     """The hits in groups, a conversation at the place of its first hit."""
     members = ancestry.members(ask.connection, (hit.session_id for hit in hits))
+    of_session = {name: member.conversation_id for name, member in members.items()}
+    return grouped(hits, of_session, lambda names: ancestry.beginnings(ask.connection, names))
+
+
+def grouped(
+    hits: Sequence[search.Hit],
+    of_session: Mapping[str, str],
+    beginnings: Callable[[Iterable[str]], Mapping[str, str | None]],
+) -> list[Conversation]:
+    """Hits in groups. of_session: the conversation of each session; beginnings: of conversations without a title."""
     groups: dict[str, list[search.Hit]] = {}
     for hit in hits:
-        member = members.get(hit.session_id)
-        groups.setdefault(member.conversation_id if member else hit.session_id, []).append(hit)
+        groups.setdefault(of_session.get(hit.session_id, hit.session_id), []).append(hit)
     titles = {name: next((hit.title for hit in found if hit.title), None) for name, found in groups.items()}
-    previews = ancestry.beginnings(ask.connection, (name for name, title in titles.items() if not title))
+    previews = beginnings(name for name, title in titles.items() if not title)
     return [
         Conversation(
             name, str(titles[name] or previews.get(name) or name), bool(titles[name]), [_shown(hit) for hit in found]

@@ -15,6 +15,7 @@ from state_ledger.cli.given import StorePath
 from state_ledger.errors import StateLedgerError
 from state_ledger.search import marks
 from state_ledger.search.request import ROUTES, SORTS, Answer, Hit, Request
+from state_ledger.settings import Settings
 
 
 @click.command()
@@ -26,6 +27,12 @@ from state_ledger.search.request import ROUTES, SORTS, Answer, Hit, Request
 @click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="At most so many of each store.")
 @click.option("--before", type=click.IntRange(1), metavar="ID", help="Go on after this message, the last one shown.")
 @click.option("--taken-back", is_flag=True, help="Also messages that were taken back.")
+@click.option("--lake", metavar="URL", help="In the messages of a fleet: the lake that its hosts push to.")
+@click.option("--clickhouse", metavar="DSN", help="In those that a ClickHouse server holds.")
+@click.option("--postgresql", metavar="DSN", help="In those that a PostgreSQL server holds.")
+@click.option("--host", "hosts", multiple=True, metavar="NAME", help="Of a fleet: only this host; repeatable.")
+@click.option("--profile", "profiles", multiple=True, metavar="NAME", help="Of a fleet: only this profile; repeatable.")
+@click.option("--after", default="", metavar="PLACE", help="Of a fleet: go on where the last answer says.")
 @output.json_option
 def search(text: str, paths: tuple[Path, ...], as_json: bool, **filters: Any) -> None:
     """Finds messages that hold TEXT in the stores at PATH, by default in all of yours.
@@ -38,6 +45,7 @@ def search(text: str, paths: tuple[Path, ...], as_json: bool, **filters: Any) ->
       state-ledger search 'deploy OR rollback'
       state-ledger search '"connection refused"' state.db --role tool --sort oldest
       state-ledger search harbour --source telegram --limit 5 --json
+      state-ledger search 'timeout NOT retry' --lake s3://books/fleet --host web-01
     """
     request = Request(
         q=text,
@@ -48,6 +56,18 @@ def search(text: str, paths: tuple[Path, ...], as_json: bool, **filters: Any) ->
         limit=filters["limit"],
         inactive=filters["taken_back"],
     )
+    if _is_of_fleet(paths, filters):
+        from state_ledger.fleet import places, reading, search_command
+
+        lake, clickhouse, postgresql = (filters[kind] or "" for kind in ("lake", "clickhouse", "postgresql"))
+        try:
+            where = places.configured(Settings(lake=lake, clickhouse=clickhouse, postgresql=postgresql), {})
+        except StateLedgerError as error:
+            raise click.UsageError(str(error)) from error
+        assert where is not None, "one is given"
+        chosen = reading.Selection(filters["hosts"], filters["profiles"])
+        search_command.run(where, request, chosen, filters["after"], as_json=as_json)
+        return
     stores = given.stores(paths)
     if filters["before"] is not None and (len(stores) > 1 or filters["sort"] == "best"):
         raise click.UsageError("--before goes on in one store, by time: name the store, and sort by newest or oldest.")
@@ -67,6 +87,19 @@ def search(text: str, paths: tuple[Path, ...], as_json: bool, **filters: Any) ->
         output.echo_json({"query": text, "stores": answers})
     if failed:
         raise click.exceptions.Exit(output.NOT_WELL)
+
+
+def _is_of_fleet(paths: tuple[Path, ...], filters: dict[str, Any]) -> bool:
+    """Whether a fleet is searched. Raises click.UsageError for options that do not go together."""
+    fleet = any(filters[name] for name in ("lake", "clickhouse", "postgresql"))
+    if not fleet and any(filters[name] for name in ("hosts", "profiles", "after")):
+        raise click.UsageError("--host, --profile and --after are for a fleet: name it with --lake or --clickhouse.")
+    if fleet and (paths or filters["before"] is not None or filters["sort"] == "best"):
+        raise click.UsageError(
+            "A fleet is searched as a whole, newest or oldest first, and gone on with --after:"
+            " leave out PATH, --before and --sort best."
+        )
+    return fleet
 
 
 def _find(store: Path, request: Request) -> Answer:
@@ -101,8 +134,8 @@ def _show(store: Path, answer: Answer, *, named: bool) -> None:
 
     zone = server_zone()
     for hit in answer.hits:
-        click.echo(_head(hit, zone))
-        click.echo(f"    {_snippet(hit.snippet)}\n")
+        click.echo(head(hit, zone))
+        click.echo(f"    {snippet(hit.snippet)}\n")
     place = f" in {store}" if named else ""
     by = f", found by {ROUTES.get(answer.route, answer.route)}" if answer.route else ""
     number = f"{len(answer.hits):,} {'hit' if len(answer.hits) == 1 else 'hits'}" if answer.hits else "Nothing found"
@@ -113,7 +146,8 @@ def _show(store: Path, answer: Answer, *, named: bool) -> None:
         click.echo(sentence, err=True)
 
 
-def _head(hit: Hit, zone: str) -> str:
+def head(hit: Hit, zone: str) -> str:
+    """A line about a hit: when, who, where."""
     from state_ledger.pages import figures
 
     title = f"  {output.plain(figures.cut(hit.title, 60))}" if hit.title else ""
@@ -122,10 +156,11 @@ def _head(hit: Hit, zone: str) -> str:
     return output.plain(line) + title
 
 
-def _snippet(snippet: str) -> str:
+def snippet(text: str) -> str:
+    """A snippet with its matches marked, in colour in a terminal."""
     in_terminal = sys.stdout.isatty()
     found = []
-    for piece, match in marks.pieces(snippet):
+    for piece, match in marks.pieces(text):
         shown = output.plain(piece)
         if match:
             shown = click.style(shown, bold=True, fg="yellow") if in_terminal else f"{marks.BEFORE}{shown}{marks.AFTER}"

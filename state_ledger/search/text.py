@@ -64,15 +64,23 @@ class _Folding(dict[int, int]):
         apart = unicodedata.normalize("NFD", folded)
         if len(apart) == 2 and apart[0].isascii() and unicodedata.combining(apart[1]):
             folded = apart[0]
-        self[code] = ord(_TYPED_AS.get(folded, folded))
+        self[code] = ord(SAME.get(folded, folded))
         return self[code]
 
 
-_TYPED_AS = {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2010": "-", "\u2011": "-", "\u2013": "-"}
-"""Signs that word processors and models write where a keyboard has another; none of them is in a word."""
+SAME = {
+    "\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2010": "-", "\u2011": "-", "\u2013": "-",
+    "\u00b5": "\u03bc", "\u017f": "s", "\u03c2": "\u03c3", "\u03d0": "\u03b2", "\u03d1": "\u03b8", "\u03d5": "\u03c6",
+    "\u03d6": "\u03c0", "\u03f0": "\u03ba", "\u03f1": "\u03c1", "\u03f5": "\u03b5", "\u1e9b": "s", "\u1fbe": "\u03b9",
+}  # fmt: skip
+"""Signs that word processors and models write where a keyboard has another, none of which is in a word; and letters
+with the same capital as another one, such as the sigma at the end of a word, between which unicode61 knows no
+difference."""
 
-_PLAIN = Pattern("[^\u0080-\u024f\u03a3\u1e00-\u1fff\u2010-\u201d\u2100-\u214f]*")
-"""Text in which `lower` does all that folding does: no accents, no signs with a second form, and no
+_PLAIN = Pattern(
+    "[^\u0080-\u024f\u03a3\u03c2\u03d0\u03d1\u03d5\u03d6\u03f0\u03f1\u03f5\u1e00-\u1fff\u2010-\u201d\u2100-\u214f]*"
+)
+"""Text in which `lower` does all that folding does: no accents, nothing with a second form, and no
 capital sigma, which becomes another letter at the end of a word."""
 
 _folding = _Folding()

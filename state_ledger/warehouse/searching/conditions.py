@@ -77,11 +77,16 @@ class InColumns(Conditions):
 
     def _escapes(self, letters: str) -> str:
         """Of JSON written in ASCII: each letter as an escape, in whatever case its digits are, or as itself."""
-        tests = ["contains(m.tool_calls, '\\u')"]
-        for letter in letters:
-            codes = (f"contains(lower(m.tool_calls), {self.bound(code)})" for code in _codes(letter))
-            tests.append(f"(contains(m.tool_calls, {self.bound(letter)}) OR ({' AND '.join(codes)}))")
-        return f"({' AND '.join(tests)})"
+        spelled = [
+            " AND ".join(f"contains(lower(m.tool_calls), {self.bound(code)})" for code in _codes(letter))
+            for letter in letters
+        ]
+        each = [
+            f"(contains(m.tool_calls, {self.bound(letter)}) OR ({codes}))"
+            for letter, codes in zip(letters, spelled, strict=True)
+        ]
+        # Where none is an escape, they stand as they were typed, which is looked for anyway.
+        return f"(contains(m.tool_calls, '\\u') AND ({' OR '.join(spelled)}) AND {' AND '.join(each)})"
 
 
 class InIndex(Conditions):
@@ -91,11 +96,12 @@ class InIndex(Conditions):
         either = " AND ".join(map(self._holds, needed.segments))
         if not needed.escaped:
             return f"({either})"
-        tests = [self._like("\\u")]
-        for letter in needed.escaped:
-            codes = " AND ".join(map(self._like, _codes(letter)))
-            tests.append(f"({self._like(_text.fold(letter))} OR ({codes}))")
-        return f"(({either}) OR ({' AND '.join(tests)}))"
+        spelled = [" AND ".join(map(self._like, _codes(letter))) for letter in needed.escaped]
+        each = [
+            f"({self._like(_text.fold(letter))} OR ({codes}))"
+            for letter, codes in zip(needed.escaped, spelled, strict=True)
+        ]
+        return f"(({either}) OR (({' OR '.join(spelled)}) AND {' AND '.join(each)}))"
 
     def _holds(self, segment: str) -> str:
         tests = [self._like(segment)]
@@ -108,19 +114,32 @@ class InIndex(Conditions):
         return f"m.{SEARCHED} LIKE {self.bound(f'%{escaped}%')}"
 
 
-_WRITERS: Mapping[str, type[Conditions]] = {"duckdb": InColumns, "clickhouse": InIndex}
+class OnlyRuns(Conditions):
+    """PostgreSQL: how it folds letters depends on the database, so that only what nothing is folded to is asked for."""
+
+    def _of_needed(self, needed: Needed) -> str:
+        parts = [
+            "".join(letters) for each in needed.segments for plain, letters in groupby(each, _is_plain) if plain
+        ]
+        if not parts:
+            return "1 = 1"
+        bound = [self.bound(part) for part in parts]
+        one_of = [f"({' AND '.join(f'strpos(m.{name}, {part}) > 0' for part in bound)})" for name in TEXTS]
+        return f"({' OR '.join([*one_of, self._may_be_escaped()])})"
+
+    def _may_be_escaped(self) -> str:
+        return f"strpos(m.tool_calls, {self.bound(chr(92) + 'u')}) > 0"
+
+
+_WRITERS: Mapping[str, type[Conditions]] = {"duckdb": InColumns, "clickhouse": InIndex, "postgresql": OnlyRuns}
 
 
 def writer(dialect: Dialect) -> Conditions:
-    """What writes the condition for an engine. Raises KeyError for one whose texts cannot be searched."""
+    """What writes the condition for an engine. Raises KeyError for an engine that is none of these."""
     return _WRITERS[dialect.name](dialect)
 
 
-_SIGNS = {"'": "\u2018\u2019", '"': "\u201c\u201d", "-": "\u2010\u2011\u2013"}
-"""What is folded to the sign of a keyboard (`search.text`)."""
-
-_FROM = "".join(_SIGNS.values())
-_TO = "".join(sign * len(others) for sign, others in _SIGNS.items())
+_FROM, _TO = "".join(_text.SAME), "".join(_text.SAME.values())
 
 
 def _folded(sql: str) -> str:

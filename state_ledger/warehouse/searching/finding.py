@@ -33,7 +33,7 @@ NO_TEXTS = (
 NAMED = 5
 """Stores without texts that a notice names."""
 
-ROUTES = {"duckdb": "scan", "clickhouse": "text index"}
+ROUTES = {"duckdb": "scan", "clickhouse": "text index", "postgresql": "scan"}
 QUESTION = "search"
 
 

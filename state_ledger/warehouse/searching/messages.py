@@ -47,13 +47,14 @@ class Messages:
         self, window: Window, after: Place | None, most: int, limit_ms: int | None
     ) -> list[tuple[Any, ...]]:
         """Candidates of a window in order, after a hit: the values of `_CELLS`. Raises Interrupted, EngineError."""
-        where = [*self._within(window), *([self._beyond(after)] if after is not None else []), self._where]
+        values = dict(self._writer.values)
+        where = [*self._within(window), *([self._beyond(after, values)] if after is not None else []), self._where]
         direction = "DESC" if self.axis.newest_first else "ASC"
         order = f"id {direction}" if self.axis.whole else f"timestamp {direction}, store ASC, id {direction}"
         first = f"ORDER BY {order} LIMIT {most}"
         cells = ", ".join(f"m.{name} AS {name}" for name in _CELLS)
         sql = self.rows(cells, " AND ".join(where), first)
-        _, rows = self._dialect.run(f"SELECT * FROM ({sql}) AS found {first}", self._writer.values, limit_ms)
+        _, rows = self._dialect.run(f"SELECT * FROM ({sql}) AS found {first}", values, limit_ms)
         return rows
 
     def rows(self, cells: str, where: str, first: str = "") -> str:
@@ -121,13 +122,14 @@ class Messages:
             found.append(f"{column} < {window.high!r}")
         return found
 
-    def _beyond(self, after: Place) -> str:
+    def _beyond(self, after: Place, values: dict[str, Any]) -> str:
         """What comes after a hit among messages of the same time or later in the order."""
         newest_first = self.axis.newest_first
         id_beyond = f"m.id {'<' if newest_first else '>'} {after.id}"
         if self.axis.whole:
             return id_beyond
-        store = self._bound(self.stores.get(after.store or 0, ""))
+        values["after"] = self.stores.get(after.store or 0, "")
+        store = self._dialect.text(self._dialect.parameter("after", "text"))
         beside = f"(m.store > {store} OR (m.store = {store} AND {id_beyond}))"
         if after.at is None:
             return beside
