@@ -27,9 +27,12 @@ from state_ledger.plugins.routes import FLEET
 from state_ledger.settings import Settings
 from state_ledger.shelf import ask_stores
 from tests import fleet_books, prepared, routes
-from tests.conftest import unix
+from tests.conftest import free_port, unix
 from tests.fleet_books import SECRET, needs_engine
 from tests.page_checks import check, exact_amount
+from tests.postgres import postgres
+
+__all__ = ["postgres"]
 
 Make = Callable[..., Any]
 PATIENCE_S = 120.0
@@ -407,3 +410,29 @@ def test_pages_of_a_fleet_take_turns_of_their_own() -> None:
     for path in ("", "/cost", "/ops", "/session/s1", "/hosts.csv"):
         assert kind_of(f"{FLEET}{path}", (), {}) == OF_FLEET
     assert kind_of(f"{FLEET}/live.json", (), {}) == SMALL and kind_of("/-/ledger/fleets", (), {}) is None
+
+
+@needs_engine
+async def test_a_server_is_filled_from_a_lake_and_asked_by_its_address(
+    make_datasette: Make, lake: Path, postgres: Any
+) -> None:
+    """The server's password is in no page; who names the server alone gets what was filled in before."""
+    address = postgres.database()
+    empty = (await make_datasette([], **options({"postgresql": address}))).client
+    refused = await empty.get(f"{FLEET}/hosts")
+    assert status(refused) == 503 and "Name the lake too" in check(refused.text).text
+    filled = await ready(await make_datasette([], **options({"postgresql": address, "lake": str(lake)})))
+    cost = (await filled.get(f"{FLEET}/cost?period=all")).text
+    assert exact_amount(cost) == pytest.approx(6.76) and "Answered by PostgreSQL." in check(cost).text
+    alone = await ready(await make_datasette([], **options({"postgresql": address})))
+    body = (await alone.get(f"{FLEET}/cost_per_host.json")).json()
+    assert body["engine"] == "postgresql" and sum(row["cost_usd"] for row in body["rows"]) == pytest.approx(6.76)
+
+
+@needs_engine
+async def test_a_server_that_does_not_answer_is_a_sentence(make_datasette: Make, cache: Path) -> None:
+    pytest.importorskip("psycopg")
+    address = f"postgresql://reader:hush@127.0.0.1:{free_port()}/books"
+    client = (await make_datasette([], **options({"postgresql": address}))).client
+    answer = await client.get(f"{FLEET}/cost")
+    assert status(answer) == 503 and "hush" not in answer.text and "cannot be asked" in check(answer.text).text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -125,3 +126,15 @@ def test_what_was_pushed_with_messages_is_without_them_after_a_push_without(
     assert pushed.why_full == "other options than before say what leaves the host" and all_said() == {None}
     assert ("s0" in {row["session_id"] for row in rows_of(lake, "messages")}) is (deleted == "keep")
     assert_whole(lake, path)
+
+
+def test_a_lake_is_for_this_user_alone_unless_its_folder_is_for_others(path: Path, lake: Path, tmp_path: Path) -> None:
+    push(path, lake)
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o2770)
+    push(path, shared)
+    for folder, rights in ((lake, 0o700), (shared, 0o2770)):
+        made = [folder, *folder.rglob("*")]
+        assert {stat.S_IMODE(each.stat().st_mode) for each in made if each.is_dir()} == {rights}
+        assert {stat.S_IMODE(each.stat().st_mode) for each in made if each.is_file()} == {rights & 0o666}

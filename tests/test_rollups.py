@@ -42,13 +42,18 @@ def reads_rollup(books: Warehouse, name: str, parameters: dict[str, str]) -> boo
     return rollups.PREFIX in statement.text
 
 
-@pytest.fixture(scope="module", params=fleet.ENGINES)
-def both(request: pytest.FixtureRequest, demo_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
+@pytest.fixture(scope="module")
+def lake(demo_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of a store, of the same once more elsewhere, and of another one."""
     other = tmp_path_factory.mktemp("other") / "state.db"
     make_demo(other, sessions=100, messages_per_session=3, days=60)
     stores = {("a", "default"): demo_store, ("b", "default"): demo_store, ("b", "work"): other}
-    lake = fleet.lake_of(tmp_path_factory.mktemp("lake"), stores, SETTINGS)
-    dialect = fleet.engine(request.param, tmp_path_factory.mktemp("engine"))
+    return fleet.lake_of(tmp_path_factory.mktemp("lake"), stores, SETTINGS)
+
+
+@pytest.fixture(scope="module", params=fleet.ENGINES)
+def both(request: pytest.FixtureRequest, lake: Path) -> Iterator[Both]:
+    dialect = fleet.engine(request.param)
     with closing(fleet.loaded(dialect, lake, SETTINGS)) as rolled:
         plain = Warehouse(dialect, SETTINGS)
         plain.state = replace(plain.state, rolled="")
@@ -96,7 +101,7 @@ def test_what_pages_over_a_fleet_ask_reads_sums_by_day(both: Both) -> None:
     agree(both, "cost_per_host", period)
 
 
-@settings(max_examples=fewer(12, 2), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=fewer(8, 2), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     name=st.sampled_from(OVER_TIME),
     since=st.none() | st.dates(date(1970, 1, 2), date(9000, 1, 1)) | st.dates(date(2026, 7, 1), date(2026, 12, 31)),

@@ -137,7 +137,8 @@ class FleetPlace(Place):
         return {
             "chosen": reading.chosen,
             "narrowed": [(name, ", ".join(values)) for name, values in self.at.kept.items() if values],
-            "said": f"{figures.plural(len(reading.chosen), 'store')} of {len(reading.all):,}",
+            "said": figures.plural(len(reading.chosen), "store")
+            + (f" of {len(reading.all):,}" if self.at.pairs else ""),
             "as_of": as_of,
             "whole": f"{self._request.path}?{urlencode(kept)}" if kept else self._request.path,
             "pairs": self.at.pairs,

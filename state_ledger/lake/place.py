@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -102,7 +103,10 @@ class Place(ABC):
 
 
 class Folder(Place):
-    """A lake in a folder of this machine, or of a network drive."""
+    """A lake in a folder of this machine, or of a network drive.
+
+    For this user alone, unless the folder was made before: then what is made in it has its rights.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -126,11 +130,11 @@ class Folder(Place):
     def put(self, path: str, source: Path) -> None:
         target = self.root / path
         with self.doing("written to", path):
-            missing = [folder for folder in target.parents if not folder.exists()]
-            target.parent.mkdir(parents=True, exist_ok=True)
+            made = self._make(target.parent)
+            source.chmod(self._rights() & 0o666)
             _to_disk(source)
             source.replace(target)
-            for folder in (target.parent, *(each.parent for each in missing)):
+            for folder in (target.parent, *(each.parent for each in made)):
                 _to_disk(folder)
 
     def list(self, below: str = "") -> Iterator[Listed]:
@@ -152,11 +156,24 @@ class Folder(Place):
         # On the same file system, where a file gets its name in one step.
         folder = self.root / PARTS
         with self.doing("written to", PARTS):
-            folder.mkdir(parents=True, exist_ok=True)
+            self._make(folder)
         return folder / f".{os.getpid()}-{secrets.token_hex(6)}{PART}"
 
     def local(self, path: str) -> Path | None:
         return self.root / path
+
+    def _rights(self) -> int:
+        return stat.S_IMODE(self.root.stat().st_mode)
+
+    def _make(self, folder: Path) -> tuple[Path, ...]:
+        """Makes a folder of the lake and those above it that are missing, which it returns."""
+        private.folder(self.root)
+        missing = tuple(each for each in (folder, *folder.parents) if not each.exists())
+        for each in reversed(missing):
+            with suppress(FileExistsError):  # another push has just made it
+                each.mkdir()
+                each.chmod(self._rights())
+        return missing
 
 
 class Bucket(Place):

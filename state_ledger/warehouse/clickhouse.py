@@ -7,7 +7,10 @@ their files is written. Tables are made in the database that the DSN names; wher
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import secrets
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import clickhouse_connect
@@ -30,6 +33,9 @@ _SETTINGS = {
     # A conversation may have thousands of segments.
     "max_recursive_cte_evaluation_depth": 100_000,
 }
+_LOADING = "fleet_loading"
+_SIGN_EVERY_S, _DEAD_AFTER_S = 10, 60
+"""Seconds between two signs of life of a load, and after which one without a sign has ended."""
 _TIMEOUT_EXCEEDED = ("TIMEOUT_EXCEEDED", "Code: 159")
 _FIRST_DAY, _LAST_DAY = -25_567, 120_529
 """The days of a Date32, 1900 to 2299: 400 years, after which the calendar repeats."""
@@ -128,6 +134,42 @@ class ClickHouse(Dialect):
     def delete(self, table: str, column: str, numbers: Sequence[int]) -> None:
         listed = ", ".join(map(str, numbers))
         self._command(f'DELETE FROM "{table}" WHERE "{column}" IN ({listed})')
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """As declared; a server has no lock, so loaders leave a sign of life in a table, by the server's clock.
+
+        Raises EngineError where another program gave one of late: of two that begin at once both may be refused.
+        """
+        self.make(_LOADING, (("loader", "integer"), ("at", "real")), ())
+        loader = secrets.randbits(62)
+        ended = threading.Event()
+
+        def give_sign() -> None:
+            self._command(f"INSERT INTO {_LOADING} SELECT {loader}, toFloat64(now())")
+
+        def go_on() -> None:
+            while not ended.wait(_SIGN_EVERY_S):
+                with suppress(EngineError):  # the load itself will meet what is wrong
+                    give_sign()
+
+        give_sign()
+        alive = threading.Thread(target=go_on, name="state-ledger-load", daemon=True)
+        try:
+            lately = f"at > toFloat64(now()) - {_DEAD_AFTER_S}"
+            others = f"SELECT loader FROM {_LOADING} WHERE loader <> {loader} AND {lately}"
+            if self.run(others)[1]:
+                raise EngineError(
+                    "Another program loads into this database. Try again when it is done, or, if it was killed, after"
+                    f" {_DEAD_AFTER_S} seconds."
+                )
+            alive.start()
+            yield
+        finally:
+            ended.set()
+            if alive.ident is not None:
+                alive.join()
+            self.delete(_LOADING, "loader", [loader])
 
     def close(self) -> None:
         self._client.close()

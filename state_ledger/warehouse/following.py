@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 PATIENCE_S = 60.0
 """How long a process waits for another one that has the file open."""
 
+SHORT_PATIENCE_S = 2.0
+"""How long one waits that has answers from before."""
+
 LOOK_EVERY_S = 30.0
 """How long an answer may be behind the lake."""
 
@@ -127,15 +130,16 @@ class Followed:
         if self._warehouse is not None and loading.is_current(self._warehouse.dialect, states):
             return
         with self._alone():
+            patience_s = PATIENCE_S if self._warehouse is None else SHORT_PATIENCE_S
             self._let_go()
-            self._warehouse = self._brought_up(lake)
+            self._warehouse = self._brought_up(lake, patience_s)
 
-    def _brought_up(self, lake: Lake) -> Warehouse:
+    def _brought_up(self, lake: Lake, patience_s: float) -> Warehouse:
         """The books as the lake has them; as the file has them where another process keeps it from being written."""
         from state_ledger.warehouse.duck import DuckDB
 
         private.folder(self._path.parent)
-        reader = self._open(lambda: DuckDB(self._path, read_only=True)) if self._path.exists() else None
+        reader = self._open(lambda: DuckDB(self._path, read_only=True), patience_s) if self._path.exists() else None
         if reader is not None:
             usable = loading.is_of_this_format(reader)
             if usable and loading.is_current(reader, lake.stores()):
@@ -144,7 +148,7 @@ class Followed:
             if not usable:
                 discard(self._path)
         try:
-            writer = self._open(lambda: DuckDB(self._path))
+            writer = self._open(lambda: DuckDB(self._path), patience_s)
         except WarehouseBusyError as error:
             reader = DuckDB(self._path, read_only=True)
             self.notices.append(f"Answers are from before the last push: {error}")
@@ -155,9 +159,9 @@ class Followed:
             loading.load(writer, lake, self._told, zone=self._settings.zone_name)
         finally:
             writer.close()
-        return Warehouse(self._open(lambda: DuckDB(self._path, read_only=True)), self._settings)
+        return Warehouse(self._open(lambda: DuckDB(self._path, read_only=True), PATIENCE_S), self._settings)
 
-    def _open(self, opened: Callable[[], DuckDB]) -> DuckDB:
+    def _open(self, opened: Callable[[], DuckDB], patience_s: float) -> DuckDB:
         """Opens the file, as soon as no other process has it; what is no sound file of DuckDB is thrown away."""
         from state_ledger.warehouse.duck import DuckDB, is_in_use
 
@@ -168,12 +172,10 @@ class Followed:
             except EngineError as error:
                 if not is_in_use(error):
                     discard(self._path)
-                    made = DuckDB(self._path)
-                    made.close()
-                    opened_again = opened()
-                    return opened_again
-                if time.monotonic() - began > PATIENCE_S:
-                    raise WarehouseBusyError(self._path, PATIENCE_S) from error
+                    DuckDB(self._path).close()
+                    return opened()
+                if time.monotonic() - began > patience_s:
+                    raise WarehouseBusyError(self._path, patience_s) from error
             time.sleep(0.05)
 
     @contextmanager
