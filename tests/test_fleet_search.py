@@ -144,18 +144,35 @@ def shared_corpora(corpus: Path, demo_store: Path, tmp_path_factory: pytest.Temp
     return found
 
 
+@pytest.fixture(scope="module")
+def loaded_in(
+    shared_corpora: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[str], Warehouse]]:
+    """`loaded_in(engine)`: a warehouse with these stores, as pushed from one host each, with all that was said."""
+    made: dict[str, Warehouse] = {}
+
+    def load(name: str) -> Warehouse:
+        if name not in made:
+            few = shared_corpora if name == "duckdb" or STRESS else ("corpus", "random")
+            stores = {(each, "main"): path for each, path in shared_corpora.items() if each in few}
+            lake = fleet.lake_of(tmp_path_factory.mktemp(name) / "lake", stores, SETTINGS)
+            made[name] = fleet.loaded(fleet.engine(name), lake, SETTINGS)
+        return made[name]
+
+    yield load
+    for each in made.values():
+        each.close()
+
+
 @pytest.fixture(scope="module", params=fleet.ENGINES)
-def warehouse(
-    request: pytest.FixtureRequest, shared_corpora: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Warehouse]:
-    """All of these stores in one warehouse, as pushed from one host each, with all that was said."""
-    folder = tmp_path_factory.mktemp(request.param)
-    names = shared_corpora if request.param == "duckdb" or STRESS else ("corpus", "random")
-    stores = {(name, "main"): path for name, path in shared_corpora.items() if name in names}
-    lake = fleet.lake_of(folder / "lake", stores, SETTINGS)
-    dialect = fleet.engine(request.param)
-    yield fleet.loaded(dialect, lake, SETTINGS)
-    dialect.close()
+def warehouse(request: pytest.FixtureRequest, loaded_in: Callable[[str], Warehouse]) -> Warehouse:
+    return loaded_in(request.param)
+
+
+@pytest.fixture(scope="module", params=fleet.ENGINES if STRESS else ["duckdb"])
+def one_engine(request: pytest.FixtureRequest, loaded_in: Callable[[str], Warehouse]) -> Warehouse:
+    """For what is done by our own code, whichever engine offers."""
+    return loaded_in(request.param)
 
 
 def in_it(warehouse: Warehouse, shared_corpora: dict[str, Path]) -> dict[str, Path]:
@@ -200,7 +217,7 @@ def test_one_store_answers_as_it_does_itself(
     for name, path in in_it(warehouse, shared_corpora).items():
         one = warehouse.narrowed(hosts=[name])
         # Every query where every script is, and some of them elsewhere.
-        step = 1 if STRESS or (name == "corpus" and sort == "newest") else 12 if name == "corpus" else 25
+        step = 1 if STRESS or (name == "corpus" and sort == "newest") else 16 if name == "corpus" else 40
         for query in RANDOM_QUERIES if name == "random" else QUERIES[::step]:
             request = Request(query, sort=sort, limit=-1)
             found = [each.hit for each in find(one, request).hits]
@@ -211,18 +228,17 @@ def test_filters_narrow_down_as_in_a_store(warehouse: Warehouse, corpus: Path) -
     one = warehouse.narrowed(hosts=["corpus"])
     for options in (
         {"sources": ("cron",)}, {"exclude_sources": ("cron",)}, {"roles": ("tool",)}, {"roles": ("user", "assistant")},
-        {"models": ("m",)}, {"models": ("other",)}, {"since": 5.0}, {"until": 9.0}, {"since": 5.0, "until": 9.0},
+        {"models": ("m",)}, {"models": ("other",)}, {"since": 5.0, "until": 9.0}, {"until": 9.0, "sort": "oldest"},
         {"inactive": True}, {"sources": ()}, {"sources": ("cron", "cli"), "roles": ("user",), "inactive": True},
     ):  # fmt: skip
-        for query in ("kubernetes OR wolf OR 杭州 OR a*", "ubernete"):
-            request = Request(query, limit=-1, **options)  # type: ignore[arg-type]
-            found = [each.hit for each in find(one, request).hits]
-            assert shown(found) == shown(of_store(corpus, request)), (options, query)
+        request = Request("kubernetes OR wolf OR 杭州 OR a*", limit=-1, **options)  # type: ignore[arg-type]
+        found = [each.hit for each in find(one, request).hits]
+        assert shown(found) == shown(of_store(corpus, request)), options
 
 
-def test_what_stands_around_a_hit_is_shown(warehouse: Warehouse, corpus: Path) -> None:
+def test_what_stands_around_a_hit_is_shown(one_engine: Warehouse, corpus: Path) -> None:
     request = Request("wolf OR 부산 OR syllable", limit=-1)
-    hits = find(warehouse.narrowed(hosts=["corpus"]), request).hits
+    hits = find(one_engine.narrowed(hosts=["corpus"]), request).hits
     # The same, but for the place of an image, which is told.
     contexts = json.dumps([each.hit.context for each in hits]).replace("\\n\\n[image: image/png, 4 bytes]\\n\\n", " ")
     assert json.loads(contexts) == [each.context for each in of_store(corpus, request)]
@@ -232,7 +248,7 @@ def test_what_stands_around_a_hit_is_shown(warehouse: Warehouse, corpus: Path) -
 def test_several_stores_are_merged_by_time(
     warehouse: Warehouse, shared_corpora: dict[str, Path], sort: str
 ) -> None:
-    for query in ("error OR 杭州", "->", "ubernete"):
+    for query in ("error OR 杭州", "ubernete"):
         request = Request(query, sort=sort, limit=-1)
         expected = [
             (f"{name}/main", hit)
@@ -247,8 +263,8 @@ def test_several_stores_are_merged_by_time(
 
 
 @pytest.mark.parametrize("hosts", [("corpus",), ("corpus", "random")], ids=["one store", "two"])
-def test_pages_give_every_hit_once_in_order(warehouse: Warehouse, hosts: tuple[str, ...]) -> None:
-    narrowed = warehouse.narrowed(hosts=hosts)
+def test_pages_give_every_hit_once_in_order(one_engine: Warehouse, hosts: tuple[str, ...]) -> None:
+    narrowed = one_engine.narrowed(hosts=hosts)
     for query, limit in (("kubernetes OR 杭州", 3), ("a* OR e* OR 西湖", 40), ("ubernete", 1)):
         for sort in ("newest", "oldest"):
             whole = find(narrowed, Request(query, sort=sort, limit=-1)).hits
@@ -258,11 +274,11 @@ def test_pages_give_every_hit_once_in_order(warehouse: Warehouse, hosts: tuple[s
 
 @pytest.mark.parametrize("hosts", [("corpus",), ("corpus", "random")], ids=["one store", "two"])
 def test_a_search_whose_time_is_over_is_gone_on_with(
-    warehouse: Warehouse, hosts: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+    one_engine: Warehouse, hosts: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Small windows, and no time at all: each answer looks through one of them."""
     monkeypatch.setattr(looking, "FIRST_WINDOW", 40)
-    narrowed = warehouse.narrowed(hosts=hosts)
+    narrowed = one_engine.narrowed(hosts=hosts)
     for query in ("lookup OR 西湖", "absentword", "ubernete"):
         for sort in ("newest", "oldest"):
             request = Request(query, sort=sort, limit=9)
@@ -278,12 +294,12 @@ def replaced(request: Request, **changes: Any) -> Request:
     return Request(**{**vars(request), **changes})
 
 
-def test_hits_are_counted_up_to_a_bound(warehouse: Warehouse) -> None:
+def test_hits_are_counted_up_to_a_bound(one_engine: Warehouse) -> None:
     for query in ("kubernetes", "error OR e*", "ubernete", ""):
-        number = len(find(warehouse, Request(query, limit=-1)).hits)
-        assert count(warehouse, Request(query)) == search.Count(min(number, 1000), number > 1000)
-        assert count(warehouse, Request(query), most=2) == search.Count(min(number, 2), number > 2)
-    assert count(warehouse, Request("absentword"), budget_s=0.0).number == 0
+        number = len(find(one_engine, Request(query, limit=-1)).hits)
+        assert count(one_engine, Request(query)) == search.Count(min(number, 1000), number > 1000)
+        assert count(one_engine, Request(query), most=2) == search.Count(min(number, 2), number > 2)
+    assert count(one_engine, Request("absentword"), budget_s=0.0).number == 0
 
 
 PIECES = st.text(st.sampled_from(LETTERS + "   .,-'_#/\u0301\u2019\\%\n>"), max_size=12)
@@ -324,7 +340,7 @@ def offered(warehouse: Warehouse) -> Offered:
     return offer
 
 
-@hypothesis_settings(max_examples=2000 if STRESS else 40)
+@hypothesis_settings(max_examples=2000 if STRESS else 25)
 @given(texts=TEXTS, asked=ASKED, picked=st.integers(0, 400), escaped=st.booleans())
 def test_what_matches_is_offered(
     offered: Offered, texts: list[str], asked: list[str], picked: int, escaped: bool
@@ -369,7 +385,7 @@ def test_a_text_index_serves_words_and_pairs(warehouse: Warehouse) -> None:
         assert find(warehouse, Request("杭州")).route == "scan"
         return
     assert find(warehouse, Request("杭州")).route == "text index"
-    for query, name in (("absentword", "words_searched"), ("杭划", "pairs_searched")):
+    for query, name in (("absentword", "words_searched"), ("桂林", "pairs_searched")):
         writer = conditions.writer(warehouse.dialect)
         where = writer.of(needed.of(parse(query).root))
         sql = f"EXPLAIN indexes = 1 SELECT m.id FROM held_messages AS m WHERE {where}"
@@ -387,7 +403,7 @@ HOSTILE = (
 
 def test_no_query_raises(warehouse: Warehouse, corpus: Path) -> None:
     one = warehouse.narrowed(hosts=["corpus"])
-    for query in HOSTILE if STRESS or warehouse.name == "duckdb" else HOSTILE[::2]:
+    for query in HOSTILE if STRESS or warehouse.name == "duckdb" else HOSTILE[::3]:
         found = find(one, Request(query, limit=-1))
         expected = of_store(corpus, Request(query, limit=-1))
         assert [each.hit.id for each in found.hits] == [each.id for each in expected], query
@@ -485,7 +501,7 @@ def test_sessions_of_one_id_have_names_of_their_own(tmp_path: Path) -> None:
     assert [each.hit.session_id for each in find(found, Request("heron")).hits] == ["a/p:one", "b/p:one"]
 
 
-def test_best_match_is_newest_first_and_says_so(warehouse: Warehouse) -> None:
-    answer = find(warehouse, Request("kubernetes", sort="best", limit=-1))
+def test_best_match_is_newest_first_and_says_so(one_engine: Warehouse) -> None:
+    answer = find(one_engine, Request("kubernetes", sort="best", limit=-1))
     assert NO_RANKS in answer.notices
-    assert answer.hits == find(warehouse, Request("kubernetes", limit=-1)).hits
+    assert answer.hits == find(one_engine, Request("kubernetes", limit=-1)).hits

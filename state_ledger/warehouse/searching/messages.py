@@ -81,8 +81,12 @@ class Messages:
         """Rows of this generation and of the stores that are looked through."""
         state = self._warehouse.state
         found = []
-        if len(self.stores) < len(self._warehouse.stores):
+        if len(self._warehouse.chosen) < len(self._warehouse.stores):
             found.append(f"{alias}.place IN ({', '.join(map(str, sorted(self.stores)))})")
+        elif len(self.stores) < len(self._warehouse.stores):
+            # Of a hundred thousand stores, not each by its number.
+            spoken = f"SELECT t.place FROM fleet_stores AS t WHERE t.generation = {state.generation} AND t.texts = 1"
+            found.append(f"{alias}.place IN ({spoken})")
         if state.hidden:
             found.append(is_visible(alias, state))
         return found
