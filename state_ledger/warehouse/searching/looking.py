@@ -20,10 +20,11 @@ from state_ledger.warehouse.dialect import Interrupted
 from state_ledger.warehouse.searching.messages import Messages
 from state_ledger.warehouse.searching.order import Axis, Place, Window
 
-FIRST_WINDOW, LONGEST_WINDOW = 8192, 1 << 22
-"""Messages of a window. It grows while one takes less than QUICK_S, and shrinks where one takes more than SLOW_S."""
+FIRST_WINDOW, LONGEST_WINDOW = 32_768, 1 << 22
+"""Messages of a window. It grows while one takes less than QUICK_S or there is no hurry, and shrinks where one takes
+more than SLOW_S."""
 
-QUICK_S, SLOW_S = 0.1, 0.4
+QUICK_S, SLOW_S = 0.25, 1.0
 FIRST_PIECE, LONGEST_PIECE = 32, 256
 """Candidates that are read at a time, with their texts."""
 
@@ -121,7 +122,7 @@ class Looking:
                 self.stopped = Place(position, inside=self.inside)
                 return
             took = time.monotonic() - began
-            if took < QUICK_S:
+            if took < QUICK_S or self._deadline is None:
                 messages = min(messages * 4, LONGEST_WINDOW)
             elif took > SLOW_S:
                 messages = max(messages // 4, 1)
