@@ -47,7 +47,7 @@ OWN = (
     "search-hint", "session", "conversation", "work", "delegates", "session-missing", "export", "export-session",
     "export-missing", "all", "all-cost", "all-cache", "all-search", "all-question", "all-missing",
     "fleet", "fleet-host", "fleet-cost", "fleet-cache", "fleet-lineage", "fleet-ops", "fleet-session", "fleet-unread",
-    "fleet-question", "fleet-missing",
+    "fleet-question", "fleet-search", "fleet-missing",
 )  # fmt: skip
 STOCK = ("datasette", "tables", "question", "question-shown", "table", "messages", "row", "sql", "other",
          "error-400", "error-403", "error-404", "error-503")  # fmt: skip
@@ -108,6 +108,7 @@ def pages(demo: Path) -> dict[str, Seen]:
         "fleet-session": Seen(FLEET.session("s1")),
         "fleet-unread": Seen(FLEET.session("c1")),
         "fleet-question": Seen(FLEET.query("hosts")),
+        "fleet-search": Seen(FLEET.search({"q": "keeper"})),
         "fleet-missing": Seen(f"{FLEET.home}?host=nowhere", 400),
         "datasette": Seen("/-/datasette", stock=True),
         "tables": Seen(BOOKS.plain, stock=True),

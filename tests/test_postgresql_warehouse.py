@@ -21,12 +21,10 @@ from state_ledger.cli import main
 from state_ledger.lake.manifest import Options
 from state_ledger.lake.reading import Lake
 from state_ledger.questions import EngineError, OutOfTime
-from state_ledger.search.request import Request
 from state_ledger.warehouse import Warehouse, loading
 from state_ledger.warehouse.dialect import Dialect
 from state_ledger.warehouse.native import held
 from state_ledger.warehouse.postgres import PostgreSQL
-from state_ledger.warehouse.searching.finding import find
 from tests.lakes import UTC, change, make_store, push
 from tests.postgres import OWNER, PASSWORD, Server, postgres
 
@@ -153,11 +151,6 @@ def test_a_question_ends_after_its_time(address: str, engine: PostgreSQL, lake: 
         with pytest.raises(OutOfTime):
             questions.ask(books, "recent_sessions", settings=UTC, limit_ms=50)
     assert len(sessions(books)) == 6
-
-
-def test_a_search_in_texts_is_refused_with_the_engines_that_have_one(engine: PostgreSQL, lake: Path) -> None:
-    with pytest.raises(EngineError, match="DuckDB reads, or ClickHouse"):
-        find(load(engine, lake), Request(q="harbour"))
 
 
 def test_texts_come_as_they_are_but_for_nuls(engine: PostgreSQL, store: Path, tmp_path: Path) -> None:
