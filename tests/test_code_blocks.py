@@ -42,6 +42,8 @@ NOT_RUN = {
     "mcp_servers:": "is a file of another program",
     "dbs:": "is a file of Litestream",
     "*/15 * * * *": "is a line of a crontab",
+    "CREATE ROLE": "is for a server of PostgreSQL",
+    "lake.json ": "shows files, and is no code",
 }
 """Blocks that begin so, or lines, and why they are not run here."""
 ELSEWHERE = ("s3://", "clickhouse://", "postgresql://")
