@@ -12,6 +12,7 @@ from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
 
+from state_ledger.plugins.routes import FLEET
 from state_ledger.sqlite import sqlite3
 from tests import load
 from tests.conftest import STRESS, Servers, names_in
@@ -44,7 +45,8 @@ async def test_writers_and_readers_of_one_store_do_not_harm_each_other(
         for name in names:
             writers[0].create_session(name, "cli")
         before = Snapshot.read(path)
-        every = pages(path, "kept-talk", "harbourmaster", every=STRESS)
+        asked = pages(path, "kept-talk", "harbourmaster", every=STRESS)
+        every = [each for each in asked if not each.startswith(FLEET)]  # there is none here
 
         quiet = await _written(writers, names, QUIET_SECONDS, tmp_path, "quiet") if QUIET_SECONDS else None
         writing = asyncio.ensure_future(_written(writers, names, SECONDS, tmp_path, "loaded"))
