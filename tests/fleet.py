@@ -23,7 +23,7 @@ from state_ledger.warehouse import Warehouse, loading
 from state_ledger.warehouse.dialect import Dialect
 from state_ledger.warehouse.duck import DuckDB
 from tests import postgres
-from tests.conftest import EXAMPLES_DIVISOR, STRESS
+from tests.conftest import STRESS
 
 ALL_OF_IT = Options(with_messages=True, redacted=False)
 """Nothing is left out, so that answers can be held against those of the stores themselves."""
@@ -44,11 +44,9 @@ _databases = itertools.count(1)
 
 
 def engine(name: str) -> Dialect:
-    """An empty database of an engine; skips where the engine is not installed, or where less is tried."""
+    """An empty database of an engine; skips where the engine is not installed."""
     if name == "duckdb":
         return DuckDB()
-    if EXAMPLES_DIVISOR > 1:
-        pytest.skip("one engine is enough where less is tried")
     if name == "postgresql":
         address = postgres.running().database()
         from state_ledger.warehouse.postgres import PostgreSQL
