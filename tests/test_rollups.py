@@ -47,7 +47,7 @@ def lake(demo_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Of a store, of the same once more elsewhere, and of another one."""
     other = tmp_path_factory.mktemp("other") / "state.db"
     make_demo(other, sessions=100, messages_per_session=3, days=60)
-    stores = {("a", "default"): demo_store, ("b", "default"): demo_store, ("b", "work"): other}
+    stores = {("a", "default"): other, ("b", "default"): other, ("b", "work"): demo_store}
     return fleet.lake_of(tmp_path_factory.mktemp("lake"), stores, SETTINGS)
 
 
