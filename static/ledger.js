@@ -54,13 +54,16 @@ const boxes = new ResizeObserver((entries) => {
 });
 for (const box of document.querySelectorAll(".said pre, .ledger-markdown table")) boxes.observe(box);
 
-// A message inside a fold is where the link to it leads.
+// A message inside a fold is where the link to it leads. To anything else the browser has scrolled by itself, so that
+// the content begins at the top and what has the focus next is seen.
 function reveal() {
   const target = location.hash.length > 1 ? document.getElementById(location.hash.slice(1)) : null;
   const shown = target || document.querySelector(".message.target, .result.target");
   if (!shown) return;
-  for (let fold = shown.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
-  shown.scrollIntoView({ block: "center" });
+  const folds = [];
+  for (let fold = shown.closest("details"); fold; fold = fold.parentElement.closest("details")) folds.push(fold);
+  for (const fold of folds) fold.open = true;
+  if (folds.length || shown.matches(".message, .result")) shown.scrollIntoView({ block: "center" });
 }
 window.addEventListener("hashchange", reveal);
 if (document.querySelector(".transcript")) reveal();

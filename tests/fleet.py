@@ -23,12 +23,14 @@ from state_ledger.warehouse import Warehouse, loading
 from state_ledger.warehouse.dialect import Dialect
 from state_ledger.warehouse.duck import DuckDB
 from tests import postgres
-from tests.conftest import EXAMPLES_DIVISOR
+from tests.conftest import EXAMPLES_DIVISOR, STRESS
 
 ALL_OF_IT = Options(with_messages=True, redacted=False)
 """Nothing is left out, so that answers can be held against those of the stores themselves."""
 
 ENGINES = ("duckdb", "clickhouse", "postgresql")
+MOST_ENGINES = ENGINES if STRESS else ENGINES[:2]
+"""Those on which is tried what does not differ much between servers."""
 
 
 def lake_of(folder: Path, stores: Mapping[tuple[str, str], Path], settings: Settings) -> Path:

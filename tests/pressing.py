@@ -14,10 +14,15 @@ FOCUSED = """
   const shown = box.bottom > 0 && box.top < innerHeight && box.right > 0 && box.left < innerWidth && box.height > 0;
   const label = element.labels?.[0]?.textContent ?? "";
   const text = (element.getAttribute("aria-label") || label || element.value || element.textContent).trim();
-  return { text, tag: element.tagName, seen, shown, place: [...document.querySelectorAll("*")].indexOf(element) };
+  const where = [box.left, box.top, box.width, box.height, scrollY, innerWidth, innerHeight].map(Math.round);
+  const place = [...document.querySelectorAll("*")].indexOf(element);
+  return { text, tag: element.tagName, seen, shown, where, place };
 }
 """
-"""What has the focus: its name, whether its outline can be seen and stands on the screen, its place on the page."""
+"""What has the focus: its name, whether its outline can be seen and stands on the screen, its place on the page.
+
+where: its box, how far the page is scrolled, and the window, in pixels.
+"""
 
 
 FRAMES = 60

@@ -196,6 +196,11 @@ def test_from_the_skip_link_to_cost_to_a_question_to_its_json(here: Visit, keys:
     keys.press("Tab")
     page.keyboard.press("Enter")
     assert page.evaluate("document.activeElement.id") == "content"
+    page.wait_for_function("scrollY > 0")
+    # What a script would do once the address has changed is done after two frames.
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    top = page.evaluate("document.getElementById('content').getBoundingClientRect().top")
+    assert 0 <= top < 50, "the content begins at the top"
     assert keys.press("Tab")["text"] == "Live", "what comes next is in the content"
     keys.follow("Cost", "**/demo/-/cost", key="Shift+Tab")
     keys.follow("All time", "**period=all**")

@@ -26,7 +26,7 @@ from benchmarks.targets import TARGETS
 from state_ledger.settings import Settings
 from state_ledger.sqlite import sqlite3
 
-OF_SEVERAL_STORES = "/-/ledger/all"
+OF_SEVERAL_STORES = "/-/ledger/"
 NOT_ASKED = {
     "/-/find": "leads to a search page",
     "/-/ledger/metrics": "off unless configured",

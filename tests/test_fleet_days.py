@@ -29,7 +29,7 @@ INSTANTS = st.one_of(
 )
 
 
-@pytest.fixture(scope="module", params=fleet.ENGINES)
+@pytest.fixture(scope="module", params=fleet.MOST_ENGINES)
 def dialect(request: pytest.FixtureRequest) -> Iterator[Any]:
     with closing(fleet.engine(request.param)) as found:
         yield found

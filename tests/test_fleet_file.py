@@ -127,7 +127,7 @@ def test_a_lake_that_cannot_be_read_any_more_is_shown_as_it_was(
 
 def test_a_load_that_ended_early_is_gone_on_with(lake: Path, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fleet.lake_of(lake, {("here", "two"): store}, UTC)
-    for name in fleet.ENGINES:
+    for name in fleet.MOST_ENGINES:
         with closing(fleet.engine(name)) as dialect:
             loading.prepare(dialect)
             publish = loading._publish
@@ -153,7 +153,7 @@ def test_two_loads_into_one_server_do_not_meet() -> None:
             pass
 
 
-@pytest.mark.parametrize("name", fleet.ENGINES)
+@pytest.mark.parametrize("name", fleet.MOST_ENGINES)
 def test_a_question_that_takes_too_long_is_ended(name: str, lake: Path) -> None:
     """The engine itself counts the numbers of a very long list, which no question asks for."""
     long = {

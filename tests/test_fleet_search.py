@@ -164,7 +164,7 @@ def loaded_in(
         each.close()
 
 
-@pytest.fixture(scope="module", params=fleet.ENGINES)
+@pytest.fixture(scope="module", params=fleet.MOST_ENGINES)
 def warehouse(request: pytest.FixtureRequest, loaded_in: Callable[[str], Warehouse]) -> Warehouse:
     return loaded_in(request.param)
 

@@ -51,7 +51,7 @@ def lake(demo_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return fleet.lake_of(tmp_path_factory.mktemp("lake"), stores, SETTINGS)
 
 
-@pytest.fixture(scope="module", params=fleet.ENGINES)
+@pytest.fixture(scope="module", params=fleet.MOST_ENGINES)
 def both(request: pytest.FixtureRequest, lake: Path) -> Iterator[Both]:
     dialect = fleet.engine(request.param)
     with closing(fleet.loaded(dialect, lake, SETTINGS)) as rolled:

@@ -107,7 +107,9 @@ class _Asked:
         hits, more = self._first(looking, place)
         nothing_yet = not hits and not (place is not None and (place.found or place.inside))
         notices = self.notices
-        if nothing_yet and looking.stopped is None and self._may_be_inside:
+        # What is within longer words is offered as well: where nothing is, there is nothing.
+        some_offered = looking.offered or place is not None
+        if nothing_yet and looking.stopped is None and some_offered and self._may_be_inside:
             wider = self._looking(inside=True)
             hits, more = self._first(wider, None)
             if hits or wider.stopped is not None:
@@ -128,7 +130,7 @@ class _Asked:
         for inside in (False, True):
             looking = self._looking(inside=inside)
             number = sum(1 for _ in islice(self._with_sessions(looking, None), most + 1))
-            if number or looking.stopped is not None or not self._may_be_inside:
+            if number or looking.stopped is not None or not looking.offered or not self._may_be_inside:
                 break
         return Count(min(number, most), number > most or looking.stopped is not None)
 

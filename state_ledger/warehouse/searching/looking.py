@@ -56,7 +56,7 @@ class Looking:
     """One query on the stores of a warehouse that have texts.
 
     inside: whether words are looked for within longer words. stopped: where it stopped when the time was over,
-    None where it did not. messages: those that it looks through.
+    None where it did not. messages: those that it looks through. offered: whether the engine offered any.
     """
 
     def __init__(
@@ -65,6 +65,7 @@ class Looking:
         assert query.root is not None
         self.request, self.root, self.inside = request, query.root, inside
         self.stopped: Place | None = None
+        self.offered = False
         self._deadline = deadline
         self._got_on = False
         self.messages = Messages(warehouse, request, query.root, inside=inside)
@@ -143,6 +144,7 @@ class Looking:
                     raise
                 window = smaller
                 continue
+            self.offered = self.offered or bool(rows)
             yield rows
             self._got_on = True
             if len(rows) < piece:
