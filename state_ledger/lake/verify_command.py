@@ -53,9 +53,10 @@ def verify(url: str, paths: tuple[Path, ...], host: str, profile: str, as_json: 
         for each in found.findings:
             click.echo(output.plain(str(each)))
         click.echo(
-            f"{found.stores:,} stores, {found.files:,} files, {figures.size(found.bytes)}: {found.totals.sessions:,}"
-            f" sessions, {figures.money(found.totals.cost_usd)}. "
-            + (f"{len(found.findings):,} findings." if found.findings else "All is well.")
+            f"{figures.plural(found.stores, 'store')}, {figures.plural(found.files, 'file')},"
+            f" {figures.size(found.bytes)}: {figures.plural(found.totals.sessions, 'session')},"
+            f" {figures.money(found.totals.cost_usd)}. "
+            + (f"{figures.plural(len(found.findings), 'finding')}." if found.findings else "All is well.")
         )
     if found.findings:
         raise click.exceptions.Exit(output.NOT_WELL)
