@@ -95,7 +95,7 @@ class _OnServer:
 
     def __init__(self, where: Where, settings: Settings) -> None:
         self.notices: list[str] = []
-        self._dialect = _dialect_of(where)
+        self._dialect = dialect_of(where)
         self._lake = where.lake
         self._settings = settings
         self._held: Warehouse | None = None
@@ -119,17 +119,21 @@ class _OnServer:
     def _fill(self) -> None:
         from state_ledger.lake.errors import LakeError
         from state_ledger.lake.reading import Lake
+        from state_ledger.questions import EngineError
         from state_ledger.warehouse import loading
 
         try:
             lake = Lake.open(self._lake)
-            loading.prepare(self._dialect)
-            loading.load(self._dialect, lake, zone=self._settings.zone_name)
+            loading.fill(self._dialect, lake, zone=self._settings.zone_name)
             self.notices = list(lake.notices)
         except LakeError as error:
             if not loading.is_of_this_format(self._dialect):
                 raise
             self.notices = [f"The lake cannot be read, so that answers are as of the last time: {error}"]
+        except EngineError as error:  # another program loads just now, or the server refuses to be written to
+            if not loading.is_of_this_format(self._dialect):
+                raise
+            self.notices = [f"Answers are from before the last push: {error}"]
 
     @contextmanager
     def books(self, wait_s: float) -> Iterator[Warehouse]:
@@ -142,11 +146,13 @@ class _OnServer:
         return loading.newest(self._dialect) == warehouse.state.generation
 
 
-def _dialect_of(where: Where) -> Dialect:
-    if where.kind == "clickhouse":
-        from state_ledger.warehouse.clickhouse import ClickHouse
+def dialect_of(where: Where) -> Dialect:
+    """The engine of a server. Raises StateLedgerError, also where an extra of this package is missing."""
+    with _needing(where):
+        if where.kind == "clickhouse":
+            from state_ledger.warehouse.clickhouse import ClickHouse
 
-        return ClickHouse(where.address)
-    from state_ledger.warehouse.postgres import PostgreSQL
+            return ClickHouse(where.address)
+        from state_ledger.warehouse.postgres import PostgreSQL
 
-    return PostgreSQL(where.address)
+        return PostgreSQL(where.address)

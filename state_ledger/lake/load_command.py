@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from state_ledger.cli import output
-
-if TYPE_CHECKING:
-    from state_ledger.warehouse.dialect import Dialect
+from state_ledger.fleet.places import Where
+from state_ledger.fleet.sources import dialect_of
 
 
 @click.command()
@@ -34,15 +31,15 @@ def load(url: str, postgresql: str | None, clickhouse: str | None, as_json: bool
     """
     if (postgresql is None) == (clickhouse is None):
         raise click.UsageError("Name the server: --postgresql ADDRESS or --clickhouse ADDRESS.")
-    dialect = _postgresql(postgresql) if postgresql is not None else _clickhouse(str(clickhouse))
+    named = ("postgresql", postgresql) if postgresql is not None else ("clickhouse", str(clickhouse))
+    dialect = dialect_of(Where(*named))
     from state_ledger.lake.reading import Lake
     from state_ledger.warehouse import loading
 
     try:
         lake = Lake.open(url)
-        with dialect.alone(), output.steps() as tell:
-            loading.prepare(dialect)
-            done = loading.load(dialect, lake, tell)
+        with output.steps() as tell:
+            done = loading.fill(dialect, lake, tell)
         generation = loading.newest(dialect)
     finally:
         dialect.close()
@@ -54,23 +51,3 @@ def load(url: str, postgresql: str | None, clickhouse: str | None, as_json: bool
         click.echo(f"{done.stores:,} stores have changed; {done.files:,} files, {done.rows:,} rows were read.")
     else:
         click.echo("Nothing has changed.")
-
-
-def _postgresql(address: str) -> Dialect:
-    try:
-        from state_ledger.warehouse.postgres import PostgreSQL
-    except ImportError as error:
-        raise _missing(error, "lake,postgresql") from error
-    return PostgreSQL(address)
-
-
-def _clickhouse(address: str) -> Dialect:
-    try:
-        from state_ledger.warehouse.clickhouse import ClickHouse
-    except ImportError as error:
-        raise _missing(error, "lake,clickhouse") from error
-    return ClickHouse(address)
-
-
-def _missing(error: ImportError, extras: str) -> click.ClickException:
-    return click.ClickException(f"This needs {error.name}: pip install 'state-ledger[{extras}]'.")

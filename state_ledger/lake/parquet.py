@@ -46,9 +46,13 @@ def load() -> Any:
 @lru_cache(maxsize=64)
 def schema_of(table: Table) -> pyarrow.Schema:
     """How the columns of a table are stored."""
+    return load().schema([(column.name, type_of(column.kind)) for column in table.columns])
+
+
+def type_of(kind: Kind) -> pyarrow.DataType:
+    """How values of a kind are stored."""
     arrow = load()
-    types = {"text": arrow.string(), "real": arrow.float64(), "integer": arrow.int64()}
-    return arrow.schema([(column.name, types[column.kind]) for column in table.columns])
+    return {"text": arrow.string(), "real": arrow.float64(), "integer": arrow.int64()}[kind]
 
 
 def batch(table: Table, rows: Sequence[Sequence[Any]]) -> pyarrow.Table:
@@ -68,12 +72,11 @@ def column_of(kind: Kind, values: Sequence[Any]) -> pyarrow.Array:
     Bytes that are not UTF-8 are replaced, as wherever the store is read (accounting rule 17).
     """
     arrow = load()
-    kinds = {"text": arrow.string(), "real": arrow.float64(), "integer": arrow.int64()}
     try:
-        return arrow.array(values, kinds[kind])
+        return arrow.array(values, type_of(kind))
     except (arrow.ArrowException, TypeError, ValueError, OverflowError):
         # What no column should hold and some do; looked for only where it was met.
-        return arrow.array([_CELLS[kind](value) for value in values], kinds[kind])
+        return arrow.array([_CELLS[kind](value) for value in values], type_of(kind))
 
 
 def _text(value: Any) -> str | None:

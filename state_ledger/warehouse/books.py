@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from state_ledger import prices
@@ -39,13 +39,13 @@ class Warehouse(engines.Books):
     stores: all of them, by name. chosen: those to which answers are narrowed. Used by many threads at once.
     """
 
-    def __init__(self, dialect: Dialect, settings: Settings, *, chosen: Collection[str] | None = None) -> None:
+    def __init__(self, dialect: Dialect, settings: Settings) -> None:
         self.dialect = dialect
         self.settings = settings
         self.name = dialect.name
         self.questions = catalogue()
         self.state, self.stores = _read(dialect)
-        self.chosen = tuple(each for each in self.stores if chosen is None or each.name in chosen)
+        self.chosen = self.stores
         # What is worked out once of these stores, whichever of them are chosen.
         self.remembered: dict[Any, Any] = {}
         self._listed: tuple[PriceBook, Listed] | None = None
@@ -74,9 +74,9 @@ class Warehouse(engines.Books):
         if reads_texts(question):
             self._check_texts(question)
         asked = dict(bound)
-        if lacks_session(question, asked):
-            asked["session"] = self._newest_session(settings, limit_ms)
         try:
+            if lacks_session(question, asked):
+                asked["session"] = self._newest_session(settings, limit_ms)
             sql = question.compiled(settings, spare_rows=1)
             columns, rows = self.run(sql, asked, settings, limit_ms, places=is_of_files(question))
         except Interrupted as error:
@@ -123,7 +123,7 @@ class Warehouse(engines.Books):
 
     def _newest_session(self, settings: ParameterSettings, limit_ms: int | None) -> str:
         newest = "SELECT session_id FROM ledger_session_facts ORDER BY started_at DESC, session_id DESC LIMIT 1"
-        _, rows = self.run(newest, {}, settings)
+        _, rows = self.run(newest, {}, settings, limit_ms)
         return str(rows[0][0]) if rows else ""
 
     def _check_texts(self, question: Question) -> None:
@@ -171,8 +171,3 @@ def _read(dialect: Dialect) -> tuple[State, tuple[Store, ...]]:
         )[1]
     ]
     return loading.state_of(dialect, generation), tuple(stores)
-
-
-def store_names(stores: Sequence[Store]) -> list[str]:
-    """The names of stores, in their order."""
-    return [each.name for each in stores]

@@ -53,7 +53,6 @@ class ClickHouse(Dialect):
     kinds: ClassVar[Mapping[Kind, str]] = {
         "text": "Nullable(String)", "real": "Nullable(Float64)", "integer": "Nullable(Int64)",
     }  # fmt: skip
-    transactional: ClassVar[bool] = False
     recursion_unites: ClassVar[bool] = False
 
     def __init__(self, dsn: str) -> None:

@@ -31,15 +31,14 @@ class Dialect(ABC):
     """One engine and the connection to it. Used by many threads at once.
 
     name: as in `Result.engine`. sqlglot: what sqlglot calls its SQL. kinds: the type of a column that may be
-    NULL, by the kind of its values. transactional: whether what is written within `transaction` shows at once or
-    not at all. recursion_unites: whether a recursive query may go on with UNION, and so end where it finds nothing new.
-    shared: whether others may load while somebody reads, so that there may at any time be rows that do not show yet.
+    NULL, by the kind of its values. recursion_unites: whether a recursive query may go on with UNION, and so end
+    where it finds nothing new. shared: whether others may load while somebody reads, so that there may at any time
+    be rows that do not show yet.
     """
 
     name: ClassVar[engines.Name]
     sqlglot: ClassVar[str]
     kinds: ClassVar[Mapping[Kind, str]]
-    transactional: ClassVar[bool]
     recursion_unites: ClassVar[bool] = True
     shared: ClassVar[bool] = True
 

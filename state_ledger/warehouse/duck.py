@@ -33,7 +33,6 @@ class DuckDB(Dialect):
     name: ClassVar[engines.Name] = "duckdb"
     sqlglot: ClassVar[str] = "duckdb"
     kinds: ClassVar[Mapping[Kind, str]] = {"text": "VARCHAR", "real": "DOUBLE", "integer": "BIGINT"}
-    transactional: ClassVar[bool] = True
     shared: ClassVar[bool] = False
 
     def __init__(self, path: Path | None = None, *, read_only: bool = False) -> None:

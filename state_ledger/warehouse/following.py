@@ -155,8 +155,7 @@ class Followed:
             return Warehouse(reader, self._settings)
         try:
             self._path.chmod(0o600)
-            loading.prepare(writer)
-            loading.load(writer, lake, self._told, zone=self._settings.zone_name)
+            loading.fill(writer, lake, self._told, zone=self._settings.zone_name)
         finally:
             writer.close()
         return Warehouse(self._open(lambda: DuckDB(self._path, read_only=True), PATIENCE_S), self._settings)

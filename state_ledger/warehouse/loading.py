@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from state_ledger.lake import tables
+from state_ledger.lake import parquet, tables
 from state_ledger.ledger.days import server_zone
 from state_ledger.ledger.models import canonical_model
 from state_ledger.questions import EngineError
@@ -132,6 +132,15 @@ def load(
     return Loaded(len(changed | (shown.keys() - {state.name for state in states})), files, rows)
 
 
+def fill(
+    dialect: Dialect, lake: Lake, told: Callable[[str], None] = lambda sentence: None, *, zone: str | None = None
+) -> Loaded:
+    """As `load`, for a database that may be empty, and while no other program loads into it."""
+    with dialect.alone():
+        prepare(dialect)
+        return load(dialect, lake, told, zone=zone)
+
+
 def _add(
     dialect: Dialect, lake: Lake, state: StoreState, files: Sequence[DataFile]
 ) -> dict[str, tuple[int, int]]:
@@ -164,7 +173,7 @@ def _as_held(table: str, rows: pyarrow.Table, file: int, place: int, state: Stor
     for name, (function, argument) in FOLDED.get(table, {}).items():
         rows = rows.append_column(name, _worked_out(rows.column(argument), _FUNCTIONS[function]))
     for (name, kind), value in zip(native.OF_FILE, (file, place, state.name, state.host), strict=True):
-        same = pyarrow.repeat(pyarrow.scalar(value, _type(kind)), rows.num_rows)
+        same = pyarrow.repeat(pyarrow.scalar(value, parquet.type_of(kind)), rows.num_rows)
         rows = rows.append_column(name, same)
     return rows
 
@@ -271,17 +280,11 @@ def _arrow(table: str, rows: Sequence[tuple[Any, ...]]) -> pyarrow.Table:
     import pyarrow
 
     (declared,) = (each for each in SIDE if each.name == table)
-    schema = pyarrow.schema([(name, _type(kind)) for name, kind in declared.columns])
+    schema = pyarrow.schema([(name, parquet.type_of(kind)) for name, kind in declared.columns])
     if not rows:
         return schema.empty_table()
     arrays = [
-        pyarrow.array(cells, _type(kind))
+        pyarrow.array(cells, parquet.type_of(kind))
         for cells, (_, kind) in zip(zip(*rows, strict=True), declared.columns, strict=True)
     ]
     return pyarrow.Table.from_arrays(arrays, schema=schema)
-
-
-def _type(kind: tables.Kind) -> Any:
-    import pyarrow
-
-    return {"text": pyarrow.string(), "real": pyarrow.float64(), "integer": pyarrow.int64()}[kind]

@@ -52,7 +52,6 @@ class PostgreSQL(Dialect):
     kinds: ClassVar[Mapping[Kind, str]] = {
         "text": 'text COLLATE "C"', "real": "double precision", "integer": "bigint",
     }  # fmt: skip
-    transactional: ClassVar[bool] = True
 
     def __init__(self, address: str) -> None:
         self._address = Address.of(address)
