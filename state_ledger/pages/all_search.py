@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
 
 from state_ledger.pages.asking import Ask
 from state_ledger.pages.search import BUDGET_S, Conversation, by_conversation, sessions_by_name
@@ -21,18 +22,21 @@ class InStore:
     conversation: Conversation
 
 
+F = TypeVar("F")
+
+
 @dataclass(frozen=True)
-class AllFound:
+class AllFound(Generic[F]):
     """What the page shows; `found` is None where nothing was asked for. problems: sentences on what is missing."""
 
-    found: Found | None
+    found: F | None
     groups: Sequence[InStore] = ()
     sessions: Sequence[Record] = ()
     more_sessions: bool = False
     problems: Sequence[str] = ()
 
 
-def read_all_search(reading: Reading, asked: Asked, after: str) -> AllFound:
+def read_all_search(reading: Reading, asked: Asked, after: str) -> AllFound[Found]:
     """Looks for what was asked in all stores of a reading, within BUDGET_S. Raises ParameterError for `after`."""
     if not asked.q:
         return AllFound(None)

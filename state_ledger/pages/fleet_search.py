@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from state_ledger.pages import figures
-from state_ledger.pages.all_search import InStore
+from state_ledger.pages.all_search import AllFound, InStore
 from state_ledger.pages.asking import Ask, OutOfTime
 from state_ledger.pages.search import BUDGET_S, TOO_MANY, grouped, sessions_by_name
 from state_ledger.pages.search_address import Asked
@@ -28,23 +28,12 @@ SORTS = ("newest", "oldest")
 """A fleet has no ranks: those of two indexes cannot be compared."""
 
 
-@dataclass(frozen=True)
-class FleetFound:
-    """What the page shows; `found` is None where nothing was asked for. problems: sentences on what is missing."""
-
-    found: Found | None
-    groups: Sequence[InStore] = ()
-    sessions: Sequence[Record] = ()
-    more_sessions: bool = False
-    problems: Sequence[str] = ()
-
-
-def read_fleet_search(reading: FleetReading, asked: Asked, after: str) -> FleetFound:
+def read_fleet_search(reading: FleetReading, asked: Asked, after: str) -> AllFound[Found]:
     """Looks for what was asked in the stores of a reading, within BUDGET_S. Raises ParameterError, EngineError."""
     from state_ledger.warehouse.searching.finding import find
 
     if not asked.q:
-        return FleetFound(None, problems=reading.notices)
+        return AllFound(None, problems=reading.notices)
     settings = reading.settings
     limit_s = settings.query_time_limit_ms / 1000
     request = replace(asked, before=None).request(settings.zone_name)
@@ -53,12 +42,12 @@ def read_fleet_search(reading: FleetReading, asked: Asked, after: str) -> FleetF
         budget_s = limit_s if asked.longer else min(BUDGET_S, limit_s)
         found = find(reading.narrowed, request, after=after, budget_s=budget_s)
     except OutOfTime:
-        return FleetFound(None, problems=[*problems, TOO_MANY])
+        return AllFound(None, problems=[*problems, TOO_MANY])
     sessions: Sequence[Record] = ()
     more = False
     if not after:
         sessions, more = sessions_by_name(Ask(reading.source, settings), asked, problems)
-    return FleetFound(found, _grouped(reading.narrowed, found.hits), sessions, more, problems)
+    return AllFound(found, _grouped(reading.narrowed, found.hits), sessions, more, problems)
 
 
 def looked_back(found: Found, zone: str) -> str:
