@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from state_ledger import access, ledger, stores
+from state_ledger.errors import StoreAccessError, StoreUnreadableError
 from state_ledger.full_text import cjk
 from state_ledger.search import functions
 from state_ledger.sqlite import BUSY_TIMEOUT_S, Connection, Row, read_only_uri, sqlite3
@@ -44,6 +47,17 @@ ASKING_PRAGMAS: frozenset[str] = frozenset(
 """Pragmas that tell a value without an argument and set it with one."""
 
 FORBIDDEN_FUNCTIONS: frozenset[str] = frozenset({"load_extension", "fts3_tokenizer"})
+
+
+@contextmanager
+def refusing(path: Path) -> Iterator[None]:
+    """Within, what SQLite cannot read of a store is a StoreAccessError that says whether it is worth trying again."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise StoreAccessError(path, f"{path} cannot be read just now ({error}).", "Try again in a moment.") from error
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        raise StoreUnreadableError(path, error) from error
 
 
 def guard(connection: Connection) -> None:

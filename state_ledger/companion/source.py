@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 from state_ledger import access
 from state_ledger.companion.identity import Identity, anchors_of, contradicts, identity_of
 from state_ledger.companion.pairs import Message
-from state_ledger.connection import guard
-from state_ledger.errors import StoreAccessError, StoreUnreadableError
+from state_ledger.connection import guard, refusing
+from state_ledger.errors import StoreAccessError
 from state_ledger.shape import Shape
 from state_ledger.sqlite import BUSY_TIMEOUT_S, Connection, read_only_uri, sqlite3
 
@@ -24,12 +23,12 @@ class Source:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         access.check(self.path)
-        with self._reading():
+        with refusing(self.path):
             self.connection: Connection = sqlite3.connect(
                 read_only_uri(path), uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
             )
         try:
-            with self._reading():
+            with refusing(self.path):
                 shape = Shape.read(self.connection)
                 if not shape.is_store:
                     raise StoreAccessError(path, f"{path} is no Hermes store.", "Name a state.db file.")
@@ -53,12 +52,12 @@ class Source:
 
     def anchors(self, ids: Sequence[int]) -> dict[int, int]:
         """What those of some messages that are there are recognised by: see `identity`."""
-        with self._reading():
+        with refusing(self.path):
             return anchors_of(self.connection, ids)
 
     def contradicts(self, covered: int, anchors: dict[int, int]) -> bool:
         """Whether this cannot be the store of which these messages were read: see `identity`."""
-        with self._reading():
+        with refusing(self.path):
             return contradicts(self.connection, covered, anchors)
 
     def piece(self, after: int, up_to: int | None, rows: int, most_bytes: int) -> list[Message]:
@@ -69,7 +68,7 @@ class Source:
         bound = "" if up_to is None else f" AND id <= {up_to}"
         found: list[Message] = []
         size = 0
-        with self._reading():
+        with refusing(self.path):
             cursor = self.connection.execute(
                 f"SELECT {self._columns} FROM main.messages WHERE id > ?{bound} ORDER BY id LIMIT ?", (after, rows)
             )
@@ -87,7 +86,7 @@ class Source:
 
     def count_up_to(self, covered: int) -> int:
         """How many messages there are up to an id; counted in an index."""
-        with self._reading():
+        with refusing(self.path):
             row = self.connection.execute(
                 "SELECT count(*), (SELECT count(*) FROM main.messages WHERE id > ?) FROM main.messages", (covered,)
             ).fetchone()
@@ -95,13 +94,13 @@ class Source:
 
     def count_after(self, number: int) -> int:
         """How many messages there are with greater ids."""
-        with self._reading():
+        with refusing(self.path):
             row = self.connection.execute("SELECT count(*) FROM main.messages WHERE id > ?", (number,)).fetchone()
         return int(row[0])
 
     def count_by_chunk(self, covered: int, shift: int) -> dict[int, int]:
         """The messages up to an id, counted by `id >> shift`; one read of an index."""
-        with self._reading():
+        with refusing(self.path):
             counted = self.connection.execute(
                 "SELECT id >> ?, count(*) FROM main.messages WHERE +id <= ? GROUP BY 1", (shift, covered)
             ).fetchall()
@@ -109,25 +108,14 @@ class Source:
 
     def first_id(self) -> int:
         """The smallest message id there is now, 1 if there is none."""
-        with self._reading():
+        with refusing(self.path):
             return int(self.connection.execute("SELECT coalesce(min(id), 1) FROM main.messages").fetchone()[0])
 
     def last_id(self) -> int:
         """The greatest message id there is now, 0 if there is none."""
-        with self._reading():
+        with refusing(self.path):
             return int(self.connection.execute("SELECT coalesce(max(id), 0) FROM main.messages").fetchone()[0])
 
     def close(self) -> None:
         """Closes the connection."""
         self.connection.close()
-
-    @contextmanager
-    def _reading(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.OperationalError as error:
-            raise StoreAccessError(
-                self.path, f"{self.path} cannot be read just now ({error}).", "Try again in a moment."
-            ) from error
-        except sqlite3.DatabaseError as error:
-            raise StoreUnreadableError(self.path, error) from error

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from state_ledger import redact
 from state_ledger.companion import rollups
 from state_ledger.companion.identity import identity_of
-from state_ledger.connection import decode_text, open_for_reading
-from state_ledger.errors import StoreAccessError, StoreUnreadableError
+from state_ledger.connection import decode_text, open_for_reading, refusing
+from state_ledger.errors import StoreAccessError
 from state_ledger.lake import fingerprint
 from state_ledger.lake.fingerprint import Rows, SessionId, Sessions
 from state_ledger.lake.tables import Table, tables
@@ -46,7 +45,7 @@ class Source:
     def __init__(self, path: Path, settings: Settings, profile: str, *, with_texts: bool) -> None:
         self.path = path
         self._messages_at_once = TEXTS_AT_ONCE if with_texts else MESSAGES_AT_ONCE
-        with self._reading():
+        with refusing(self.path):
             self.connection: Connection = open_for_reading(path, settings=settings, profile=profile)
             try:
                 self.shape = Shape.read(self.connection)
@@ -68,7 +67,7 @@ class Source:
     def sessions(self, period_of: Callable[[str], str]) -> Sessions:
         """Which sessions there are now, and what tells whether they have changed."""
         related = {table.name: self.whole(table) for table in tables() if table.name in RELATED}
-        with self._reading():
+        with refusing(self.path):
             return fingerprint.take(self.connection, self.shape, period_of, related)
 
     def whole(self, table: Table) -> Rows:
@@ -76,7 +75,7 @@ class Source:
         # Rows of the store as a whole are made by functions that read names on this connection.
         self.connection.text_factory = bytes if table.session else decode_text
         try:
-            with self._reading():
+            with refusing(self.path):
                 return list(map(tuple, self.connection.execute(_select(table, ()))))
         finally:
             self.connection.text_factory = bytes
@@ -126,19 +125,8 @@ class Source:
         number = next(each for each in _LISTED if each >= len(known))
         listed = ", ".join(["CAST(? AS TEXT)"] * number)
         sql = f"{_select(table, hidden)} WHERE {table.session} IN ({listed}){nameless}"
-        with self._reading():
+        with refusing(self.path):
             return self.connection.execute(sql, [*known, *[None] * (number - len(known))]).fetchall()
-
-    @contextmanager
-    def _reading(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.OperationalError as error:
-            raise StoreAccessError(
-                self.path, f"{self.path} cannot be read just now ({error}).", "Try again in a moment."
-            ) from error
-        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-            raise StoreUnreadableError(self.path, error) from error
 
 
 class _Placing:
